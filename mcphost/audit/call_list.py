@@ -25,11 +25,15 @@ from mcphost.audit.records import (
 )
 from mcphost.audit.selectors import PAGE, Cursor, EntryFilter, call_entries
 from mcphost.audit.summaries import follower, search
+from mcphost.audit.summaries.batches import ERROR
+from mcphost.audit.summaries.search import EXPIRING, NO_ERROR
 from mcphost.audit.timeline import (
     CANCELLED,
+    DECLINED,
     EXPIRED,
     LOST,
     OPEN,
+    TOOL_ERROR,
     UNASKED,
     Timeline,
     key_of,
@@ -44,6 +48,9 @@ MAX_WAITING = 200
 
 WITH_QUESTIONS, REFUSED = "asked", "refused"
 
+GROUPS = (ERROR, NO_ERROR, EXPIRING)
+"""Outcomes by which calls can be found that are no states of calls."""
+
 _WAITED = frozenset({OPEN, EXPIRED})
 
 
@@ -51,13 +58,16 @@ _WAITED = frozenset({OPEN, EXPIRED})
 class ListedCall:
     """A call in a list: the last entry of its last round, its state, and counts.
 
-    `state` is the last outcome, or `open`, `expired`, `lost`, `unknown`; `answers` counts answers
+    `state` is the last outcome, or `open`, `expired`, `lost`, `unknown`, `cancelled`, `declined`; `server` and `waited`
+    are the times of the call (`call_times`); `answers` counts answers
     by outcome, those that did not fit their question as `invalid`; `waiting` are the keys of
     questions that can still be answered until `expires_at`; `loss` is why a lost call cannot go on.
     """
 
     entry: EntryView
     state: str
+    server: timedelta | None = None
+    waited: timedelta | None = None
     questions: int = 0
     answers: Mapping[str, int] = field(default_factory=dict)
     refused: int = 0
@@ -114,13 +124,13 @@ def calls(
     `after` is the cursor of an older page, `before` that of a newer one. `until`: another deadline than usual
     for what is compared row by row, a time of the monotonic clock.
 
-    `outcome` is a state of a row; `questions` is `asked` (any at all), an answer's outcome,
+    `outcome` is a state of a row, or one of GROUPS; `questions` is `asked` (any at all), an answer's outcome,
     `unasked`, `invalid`, or `refused`. A page with fewer than `limit` calls may not be the last.
     """
     follower.catch_up(now)
     page = search.find(filters, now, Cursor(after, before, limit), until)
     rows = _rows(_entries(page.ids), now, losses())
-    if filters.outcome:
+    if filters.outcome not in ("", *GROUPS):
         rows = [row for row in rows if row.state == filters.outcome]
     if filters.questions not in ("", WITH_QUESTIONS, REFUSED, UNASKED):
         rows = [row for row in rows if row.answers.get(filters.questions)]
@@ -180,18 +190,19 @@ def count_waiting(
     target: str = "",
     until: datetime | None = None,
 ) -> int:
-    """How many questions wait for an answer at `now`: of one target, or, without those of trials in the
-    console, that expire by `until`.
+    """How many questions to clients wait for an answer at `now`: of one target, or that expire by `until`.
 
-    Without those of tasks, which `tasks.listing` counts: their answers are recorded only when the next
+    Without those of trials in the console, which are no traffic, and without those of tasks, which `tasks.listing` counts: their answers are recorded only when the next
     round begins.
     """
     follower.catch_up(now)
-    open_calls = search.open_calls(tenants, now).exclude(delivery=Delivery.TASK)
+    open_calls = search.open_calls(tenants, now).exclude(
+        delivery__in=(Delivery.TASK, Delivery.PLAYGROUND)
+    )
     if target:
         open_calls = open_calls.filter(target=target)
     if until is not None:
-        open_calls = open_calls.filter(expires_at__lte=until).exclude(delivery=Delivery.PLAYGROUND)
+        open_calls = open_calls.filter(expires_at__lte=until)
     return open_calls.order_by().aggregate(count=Sum(_OPEN_QUESTIONS))["count"] or 0
 
 
@@ -218,6 +229,14 @@ def overdue(
     return tuple(call for _, call in sorted(late))
 
 
+def open_trials(tenant: UUID, target: str, now: datetime) -> Sequence[UUID]:
+    """The trials in the console of a target that wait for their operators, at most MAX_WAITING."""
+    follower.catch_up(now)
+    trials = search.open_calls(frozenset({tenant}), now)
+    of_target = trials.filter(target=target, delivery=Delivery.PLAYGROUND)
+    return list(of_target.values_list("call", flat=True)[:MAX_WAITING])
+
+
 def count_running(tenants: frozenset[UUID], target: str, since: datetime, now: datetime) -> int:
     """How many calls of a target have a round that began after `since` and has not ended."""
     follower.catch_up(now)
@@ -238,14 +257,15 @@ def _rows(lasts: Collection[EntryView], now: datetime, lost: Losses) -> list[Lis
         summary, loss = counted.get(last.call), loss_of(last, lost)
         keys = answered[last.call]
         state = UNKNOWN if last.action == ROUND_STARTED else state_of(last, keys, now, loss)
-        goes_on = last.action == ROUND_STARTED or last.outcome in GOES_ON
-        if goes_on and summary is not None and summary.state == CANCELLED:
-            state = CANCELLED
+        if summary is not None:
+            state = _settled_state(state, summary.state, last)
         answers = ((summary and summary.details) or {}).get("answers", {})
         asked_keys = last.facts.get("asked") or () if state in _WAITED else ()
         row = ListedCall(
             entry=last,
             state=state,
+            server=None if summary is None else _time(summary.duration_us),
+            waited=_waited(summary, state, last, now),
             questions=summary.asked if summary else 0,
             answers={name: count for name, count in answers.items() if name != UNASKED},
             refused=summary.refused if summary else 0,
@@ -255,6 +275,31 @@ def _rows(lasts: Collection[EntryView], now: datetime, lost: Losses) -> list[Lis
         )
         rows.append(row)
     return rows
+
+
+def _settled_state(state: str, summarized: str, last: EntryView) -> str:
+    """The state of a call, also where other entries than the last determine it."""
+    goes_on = last.action == ROUND_STARTED or last.outcome in GOES_ON
+    is_cancelled = goes_on and summarized == CANCELLED
+    is_declined = state == TOOL_ERROR and summarized == DECLINED
+    return summarized if is_cancelled or is_declined else state
+
+
+def _waited(
+    summary: CallSummary | None, state: str, last: EntryView, now: datetime
+) -> timedelta | None:
+    """How long a call waited: if it still did when it was summarized, until now or until it expired."""
+    if summary is None:
+        return None
+    waited = _time(summary.waited_us)
+    if summary.state != OPEN or state not in _WAITED:
+        return waited
+    expires_at = moment(last.facts.get("expires_at")) or now
+    return (waited or timedelta()) + max(timedelta(), min(now, expires_at) - last.at)
+
+
+def _time(microseconds: int | None) -> timedelta | None:
+    return None if microseconds is None else timedelta(microseconds=microseconds)
 
 
 def _answered_keys(lasts: Iterable[EntryView]) -> Mapping[UUID | None, set[str]]:

@@ -200,6 +200,7 @@ class CallSummary(models.Model):
     is_error = models.BooleanField()
     reason = models.TextField(blank=True)
     duration_us = models.BigIntegerField(null=True)
+    waited_us = models.BigIntegerField(null=True)
     expires_at = models.DateTimeField(null=True)
     sealed_by = models.TextField(blank=True)
     entries = models.IntegerField()
@@ -249,7 +250,7 @@ class ChangedCalls(models.Model):
 
 
 class CallMark(models.Model):
-    """Something by which a call is found that few calls have: a state other than `complete`, input
+    """Something by which a call is found that few calls have: a state other than `complete`, a failure, input
     requests, an outcome of answers. `last` is that of the call."""
 
     mark = models.TextField()
@@ -344,6 +345,7 @@ class RollUp(models.Model):
     client = models.TextField(blank=True)
     calls = models.BigIntegerField()
     errors = models.BigIntegerField()
+    declined = models.BigIntegerField(default=0)
     asked = models.BigIntegerField()
     last_at = models.DateTimeField(null=True)
     latency = models.TextField()

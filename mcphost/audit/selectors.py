@@ -27,6 +27,7 @@ from mcphost.audit.records import (
 from mcphost.audit.windows import Walk, deadline, including, take
 from mcphost.runtime.call import Delivery
 
+MADE_BY_CLIENTS, MADE_BY_TRIALS = "clients", "trials"
 PAGE = 50
 MAX_ENTRIES = 1000
 """Most entries read of one call: a client can add entries by sending the same state repeatedly."""
@@ -41,9 +42,10 @@ class EntryFilter:
     """Filter of entries. `tenants`: None is all tenants and the platform's entries, empty is none.
 
     `principal` is an actor's id or token id, or a part of its label; `client` a part of the
-    client's name; `call` the beginning of a call id; `trace` a trace's id; `since` is inclusive,
+    client's name; in double quotes, they are the whole label and name; `call` the beginning of a call id; `trace` a trace's id; `since` is inclusive,
     `until` exclusive; `words` are words of an error's reason; `actions` are what the action may begin
-    with, none: any. `outcome`, `questions` and `words` apply to lists of calls (`audit.call_list`).
+    with, none: any. `outcome`, `questions`, `words` and `made_by` (MADE_BY_CLIENTS or MADE_BY_TRIALS) apply to
+    lists of calls (`audit.call_list`).
     """
 
     tenants: frozenset[UUID] | None
@@ -55,6 +57,7 @@ class EntryFilter:
     call: str = ""
     trace: str = ""
     words: str = ""
+    made_by: str = ""
     actions: tuple[str, ...] = ()
     since: datetime | None = None
     until: datetime | None = None
@@ -244,18 +247,27 @@ def _decrypt_payload(row: Payload) -> PayloadView:
     return PayloadView(row.entry, content=json.loads(plaintext))
 
 
+def by_name(text: str, column: str) -> Q:
+    """A column that contains a text; in double quotes, that is the text."""
+    if len(text) > 1 and text[0] == text[-1] == '"':
+        return Q(**{column: text[1:-1]})
+    return Q(**{f"{column}__icontains": text})
+
+
+def by_principal(text: str, label: str) -> Q:
+    """The actor's id or token id, or the column of its label, as `by_name` compares it."""
+    return Q(actor_id=text) | Q(token_id=text) | by_name(text, label)
+
+
 def _unindexed_condition(filters: EntryFilter) -> Q:
     """What of a filter no index chooses, except `outcome`, `questions` and `words`."""
     condition = Q()
     if filters.target:
         condition &= Q(target=filters.target)
     if filters.principal:
-        principal = filters.principal
-        condition &= (
-            Q(actor_id=principal) | Q(token_id=principal) | Q(actor_label__icontains=principal)
-        )
+        condition &= by_principal(filters.principal, "actor_label")
     if filters.client:
-        condition &= Q(client_name__icontains=filters.client)
+        condition &= by_name(filters.client, "client_name")
     if filters.call and (ids := call_ids(filters.call)) is not None:
         condition &= Q(call__range=ids)
     if filters.trace:

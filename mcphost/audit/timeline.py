@@ -47,6 +47,11 @@ UNASKED = "unasked"
 """The answer is to a question that no state had asked."""
 CANCELLED = "cancelled"
 """The last round was cancelled, or the call, or its task."""
+TOOL_ERROR = "tool_error"
+DECLINED = "declined"
+"""The tool ended with an error in the round to which a person had declined or cancelled an input request. It is no error."""
+REFUSED_BY_PERSON = frozenset({"decline", "cancel"})
+"""Responses by which a person keeps a tool from its work."""
 
 
 _NOTHING_RAN = (*REFUSALS, ANSWER_REPEATED, *BESIDE_ROUNDS)
@@ -150,7 +155,7 @@ class TimelineRound:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """A whole call. `state` is the last outcome, or `open`, `expired`, `lost`, `unknown`.
+    """A whole call. `state` is the last outcome, or `open`, `expired`, `lost`, `unknown`, `cancelled`, `declined`.
 
     `loss` is why a lost call cannot go on; `acts` are what users did to it, and the client to its task.
     """
@@ -187,8 +192,20 @@ def timeline(entries: Sequence[EntryView], now: datetime, losses: Losses = NONE)
     answered_keys = {key_of(answer) for answer in reading.answers if _number(answer) > last.round}
     loss = loss_of(last.finished, losses)
     state = state_of(last.finished, answered_keys, now, loss)
+    if state == TOOL_ERROR and _was_declined(rounds, last.round):
+        state = DECLINED
     lost = loss if state == LOST else None
     return Timeline(tuple(entries), rounds, state, last.expires_at, lost, acts)
+
+
+def _was_declined(rounds: Iterable[TimelineRound], number: int) -> bool:
+    """Whether a person declined or cancelled an input request, which a round then received."""
+    return any(
+        answer.fate in REFUSED_BY_PERSON
+        for round in rounds
+        if round.number == number
+        for answer in round.answers
+    )
 
 
 def state_of(

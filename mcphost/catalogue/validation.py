@@ -143,10 +143,16 @@ def check(
     if ready and not fields.primitive_type.has_uri:
         description = fields.description or ready.compiled.description.strip()
         if not description:
-            findings.note("description", "The code has no description; write one here.")
+            findings.note("description", _NO_DESCRIPTION.get(fields.kind, DESCRIBE))
     if findings or ready is None:
         raise InvalidPrimitiveError(findings)
     return ready
+
+
+DESCRIBE = "Write a description: models choose tools by it, and people prompts."
+_NO_DESCRIPTION = dict.fromkeys(
+    kinds.GRANTED_BY_STAFF, "The code has no description; write one here."
+)
 
 
 def uri_field(fields: PrimitiveFields) -> str:

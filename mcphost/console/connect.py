@@ -98,7 +98,8 @@ def example_call(tenant: Tenant) -> ExampleCall | None:
             candidate.name,
         ),
     )
-    return ExampleCall(tool.name, examples.arguments(tool.listing.get("inputSchema", {})))
+    arguments = examples.arguments(tool.listing.get("inputSchema", {}))
+    return ExampleCall(tool.name, arguments, tool.param_headers)
 
 
 def _required(listing: Mapping[str, Any]) -> int:

@@ -12,10 +12,17 @@ from mcphost.audit import call_list
 from mcphost.audit.selectors import EntryFilter
 from mcphost.console.base import SignedInRequest, mcp_url, show
 from mcphost.console.dashboards.attention import Viewer, hands
+from mcphost.console.dashboards.calls_behind import list_of
 from mcphost.console.dashboards.panels import panel
 from mcphost.console.periods import asked_period
 from mcphost.console.records import tasks
-from mcphost.console.records.filters import count_open, named_calls, named_waiting, still_open
+from mcphost.console.records.filters import (
+    count_open,
+    named_calls,
+    named_waiting,
+    of_clients,
+    still_open,
+)
 from mcphost.console.tenants.counts import Count, counts
 from mcphost.kinds.script.kind import script_kind
 from mcphost.tenants.access import allowed, tenants_where, visible_tenants
@@ -43,11 +50,12 @@ def index(request: SignedInRequest) -> HttpResponseBase:
     staff = allowed(request.user, None, Permission.MANAGE_TENANT)
     # Whose records the user may read; None means all tenants.
     readable: frozenset[UUID] | None = None
+    audited_tenants: list[Tenant] = []
     if not allowed(request.user, None, Permission.VIEW_RECORDS):
-        audited = tenants_where(request.user, Permission.VIEW_RECORDS)
-        readable = frozenset(audited.values_list("id", flat=True))
+        audited_tenants = list(tenants_where(request.user, Permission.VIEW_RECORDS))
+        readable = frozenset(tenant.pk for tenant in audited_tenants)
     now = timezone.now()
-    waiting = still_open(call_list.waiting(readable, now))
+    waiting = of_clients(still_open(call_list.waiting(readable, now)))
     period_choice = asked_period(request.GET)
     return show(
         request,
@@ -56,7 +64,7 @@ def index(request: SignedInRequest) -> HttpResponseBase:
         cards=_cards(request, shown),
         more=len(tenants) > MAX_TENANTS,
         hands=hands(Viewer(request.user, readable), shown, waiting, now),
-        panel=panel(readable, period_choice, now),
+        panel=panel(readable, period_choice, now, list_of(request.user, audited_tenants)),
         period_choice=period_choice,
         several=readable is None or len(readable) > 1,
         calls=named_calls(call_list.calls(EntryFilter(readable), now, limit=RECENT).calls),

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from django.contrib import messages
+from django.core.exceptions import ValidationError
 from django.http import Http404, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -26,6 +27,7 @@ from mcphost.console.base import (
     query_text,
     show,
 )
+from mcphost.console.forms import forms
 from mcphost.console.key_effects import LINKS, UnderKey, known_by
 from mcphost.console.return_links import named_list_url
 from mcphost.console.tenants.tenants import CloseForm
@@ -40,6 +42,25 @@ from mcphost.vault.states import TRANSITIONS, KeyState, KeyVerb
 Act = Callable[[], object]
 
 
+class CompromiseForm(forms.ConsoleForm):
+    """The id of the key that is replaced, typed by a user who means it."""
+
+    key = forms.text("Key", spellcheck="false", autocomplete="off")
+
+    def __init__(self, key: str, under: UnderKey, *sent: Any) -> None:
+        super().__init__(*sent)
+        self._key = key
+        field = self.fields["key"]
+        field.label = f"Type {key} to confirm"
+        field.help_text = _first_upper(f"{under} are lost.")
+
+    def clean_key(self) -> str:
+        typed: str = self.cleaned_data["key"]
+        if typed != self._key:
+            raise ValidationError(f"Type {self._key} to confirm.")
+        return typed
+
+
 @of_platform(Permission.MANAGE_KEYS)
 @require_safe
 def ring(request: SignedInRequest) -> HttpResponseBase:
@@ -48,10 +69,12 @@ def ring(request: SignedInRequest) -> HttpResponseBase:
     with suppress(VaultError):
         selectors.ring()  # so that this process says what it would seal and open with
     rows, processes = listing.keys(now), status.living()
+    lost = _lost(rows)
     return show(
         request,
         "keys.html",
         "Keys",
+        lost=sum((under for _, under in lost), UnderKey()) if lost else None,
         picture=key_picture.draw(rows, now),
         keys=[
             (row, TRANSITIONS[row.state], key_effects.under_key(row), known_by(row.id, processes))
@@ -86,11 +109,11 @@ def rotate(request: SignedInRequest) -> HttpResponseBase:
 def compromise(request: SignedInRequest) -> HttpResponseBase:
     """Replace the sealing key at once, because it may have been disclosed."""
     rows = listing.keys(timezone.now())
-    lost = [
-        (row.id, key_effects.under_key(row))
-        for row in rows
-        if KeyVerb.COMPROMISE in TRANSITIONS[row.state]
-    ]
+    lost = _lost(rows)
+    active = next((row.id for row in rows if row.state is KeyState.ACTIVE), "")
+    # What was typed is compared with the key that the page has shown; the service refuses if another is active.
+    shown_key = query_text(request.POST, "replaces") or active
+    under = sum((under for _, under in lost), UnderKey())
     named = ", ".join(f"{key} ({under})" for key, under in lost) or "no key"
     return _confirmed(
         request,
@@ -102,7 +125,8 @@ def compromise(request: SignedInRequest) -> HttpResponseBase:
             "anything."
         ),
         title="Rotate as compromised",
-        bound={"replaces": next((row.id for row in rows if row.state is KeyState.ACTIVE), "")},
+        form=CompromiseForm(shown_key, under, *form_input(request)) if shown_key else None,
+        bound={"replaces": shown_key},
         verb="Rotate at once",
         explanation=lambda: (
             f"Everything sealed with {named} is refused as soon as each process has received "
@@ -110,6 +134,15 @@ def compromise(request: SignedInRequest) -> HttpResponseBase:
             f"{LINKS} A new key becomes active at once. {_still_opening(rows)}."
         ),
     )
+
+
+def _lost(rows: Sequence[KeyRow]) -> list[tuple[str, UnderKey]]:
+    """Return the keys that a compromise replaces, each with what is lost under it."""
+    return [
+        (row.id, key_effects.under_key(row))
+        for row in rows
+        if KeyVerb.COMPROMISE in TRANSITIONS[row.state]
+    ]
 
 
 def _still_opening(rows: Sequence[KeyRow]) -> str:
@@ -233,7 +266,8 @@ def _confirmed(
     if refusal:
         messages.error(request, refusal)
         return redirect(back.url)
-    if request.method != "POST":
+    form: forms.ConsoleForm | None = page.get("form")
+    if request.method != "POST" or (form is not None and not form.is_valid()):
         return show(request, "confirm.html", title, back, back=back.url, **page)
     try:
         made = act()

@@ -54,7 +54,7 @@ PURPOSES: Mapping[str, str] = {
     "resource_version": "What was published as this version, and what changed since the one before.",
     "template_version": "What was published as this version, and what changed since the one before.",
     "tool_import": "Makes tools from the operations of an HTTP API, as drafts.",
-    "functions": "The functions of the tools folders that this tenant may use.",
+    "functions": "The functions of the tools folders, and which of them are granted to this tenant.",
     "tokens": "Each token lets one client act for a member or a service account.",
     "token_add": "A token lets one client act for you or for a service account.",
     "token_renew": "The new token takes the place of the old one.",

@@ -169,6 +169,7 @@ class Sandbox:
         """
         with self.check_slots.slot(tenant, wait_seconds):
             worker = SandboxWorker(self._max_workers)
+            self._note_status(worker)
             try:
                 job = {"do": "check", "source": source, "stubs": stubs}
                 limits = {"limits": dict(CHECK_LIMITS), "most": MAX_PROBLEMS}
@@ -234,10 +235,13 @@ class Sandbox:
 
     def _start(self, slot: int) -> SandboxWorker:
         worker = SandboxWorker(slot)
+        self._note_status(worker)
+        return worker
+
+    def _note_status(self, worker: SandboxWorker) -> None:
         if self._status != worker.status:
             log.info("sandbox workers: %s", worker.status)
             self._status = worker.status
-        return worker
 
     def _unclaimed(self, tenant: str, slot: int, done: "Future[SandboxWorker]") -> None:
         """End a worker that was started for a call which was cancelled meanwhile."""

@@ -16,16 +16,20 @@ from mcphost.tasks.states import TaskState
 
 WAITING: Final = "waiting"
 """The status of a task that works and has an open question."""
+FAILED_RECENTLY: Final = "failed_recently"
+"""The status of a task that failed in the last day."""
 STATUSES: Final = (
     TaskState.WORKING.value,
     WAITING,
     TaskState.COMPLETED.value,
     TaskState.FAILED.value,
+    FAILED_RECENTLY,
     TaskState.CANCELLED.value,
 )
 PAGE: Final = 50
 READ_AT_ONCE: Final = 500
 RECENTLY: Final = timedelta(days=1)
+HAS_FAILED_RECENTLY: Final = Q(state=TaskState.FAILED, updated_at__gt=Now() - RECENTLY)
 
 
 class ListedQuestion(NamedTuple):
@@ -195,8 +199,9 @@ def count_open_questions(
 
 def tallies(tenants: Collection[UUID] | None) -> Mapping[UUID, TaskTally]:
     """The counts of tenants that have such tasks. None: of all tenants."""
-    recent = Q(state=TaskState.FAILED, updated_at__gt=Now() - RECENTLY)
-    tasks = Task.objects.filter(Q(state=TaskState.WORKING) | recent, expires_at__gt=Now())
+    tasks = Task.objects.filter(
+        Q(state=TaskState.WORKING) | HAS_FAILED_RECENTLY, expires_at__gt=Now()
+    )
     if tenants is not None:
         tasks = tasks.filter(tenant__in=tenants)
     works = Q(state=TaskState.WORKING)
@@ -206,7 +211,7 @@ def tallies(tenants: Collection[UUID] | None) -> Mapping[UUID, TaskTally]:
         .annotate(
             working=Count("id", filter=works & ~Q(HAS_OPEN_QUESTION)),
             waiting=Count("id", filter=works & Q(HAS_OPEN_QUESTION)),
-            failed=Count("id", filter=recent),
+            failed=Count("id", filter=HAS_FAILED_RECENTLY),
         )
     )
     names = ("tenant", *TaskTally._fields)
@@ -251,6 +256,8 @@ def _beyond(tasks: "QuerySet[Task]", tenant: UUID, call: UUID, side: str) -> "Qu
 def _narrowed(tasks: "QuerySet[Task]", status: str) -> "QuerySet[Task]":
     if not status:
         return tasks
+    if status == FAILED_RECENTLY:
+        return tasks.filter(HAS_FAILED_RECENTLY)
     if status not in (WAITING, TaskState.WORKING):
         return tasks.filter(state=status)
     asks = Q(HAS_OPEN_QUESTION)

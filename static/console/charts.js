@@ -6,14 +6,14 @@
     tip.hidden = true;
     tip.setAttribute("aria-hidden", "true");
     plot.append(tip);
-    plot.querySelectorAll(".c-plot-hit").forEach((column) => {
+    plot.querySelectorAll(".c-plot-hit, a > .c-plot-bar").forEach((column) => {
       const title = column.querySelector("title");
       column.dataset.text = title.textContent;
       title.remove();
     });
     const area = plot.querySelector(".c-plot-area");
     area.addEventListener("pointermove", (event) => {
-      const column = event.target.closest(".c-plot-hit");
+      const column = event.target.closest("[data-text]");
       tip.hidden = !column;
       if (!column) return;
       tip.textContent = column.dataset.text;

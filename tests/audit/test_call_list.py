@@ -41,7 +41,7 @@ def test_a_call_with_several_rounds_is_one_row() -> None:
     answered.play("back; answer a; answer b decline; refuse differing; start")
     last = answered.end("tool_error", "it broke")
     keep(answered, plain())
-    assert states() == [("plain", "complete"), ("asking", "tool_error")]
+    assert states() == [("plain", "complete"), ("asking", "declined")]
     row = rows()[1]
     assert row.entry.id == last.id
     assert (row.questions, row.refused) == (2, 1)

@@ -57,6 +57,12 @@ def confirmed(client: Client, path: str) -> Any:
     return client.post(path, bound(client.get(path)))
 
 
+def compromised(client: Client, key: str) -> Any:
+    """Type the id of a key on the page that declares it compromised."""
+    path = f"{KEYS}compromised/"
+    return client.post(path, {**bound(client.get(path)), "key": key})
+
+
 def bound(page: Any) -> dict[str, str]:
     """Return the hidden fields of a confirmation page."""
     fields = re.findall(r'<input type="hidden" name="(was|replaces)" value="(\w*)">', text(page))
@@ -113,7 +119,14 @@ def test_declaring_a_compromise_first_shows_the_losses(staff: Client, old: str) 
     assert f"{old} (2 waiting calls, no open sessions and no tasks)" in page
     assert "No key that was replaced earlier still opens anything." in page
     assert states() == {old: "active"}
-    (after,) = said(staff, confirmed(staff, f"{KEYS}compromised/"))
+    assert "2 waiting calls, no open sessions and no tasks are lost." in page
+    keys_page = text(staff.get(KEYS))
+    assert keys_page.index("compromised/") > keys_page.index(f'id="key-{old}"')
+    for typed in ("", "2", "another"):
+        wrong = {**bound(staff.get(f"{KEYS}compromised/")), "key": typed}
+        assert staff.post(f"{KEYS}compromised/", wrong).status_code == 200
+        assert states() == {old: "active"}
+    (after,) = said(staff, compromised(staff, old))
     assert f"sealed with {old} (2 waiting calls, no open sessions and no tasks) is refused" in after
     assert states()[old] == "retired"
     assert sorted(states().values()) == ["active", "retired"]
@@ -128,12 +141,12 @@ def test_declaring_a_compromise_replaces_only_the_key_named_on_its_page(
 ) -> None:
     seen = bound(staff.get(f"{KEYS}compromised/"))
     assert seen == {"replaces": old}
-    said(staff, staff.post(f"{KEYS}compromised/", seen))
+    said(staff, staff.post(f"{KEYS}compromised/", {**seen, "key": old}))
     after = states()
     (new,) = set(after) - {old}
-    for sent in (seen, {}):
-        (refused,) = said(staff, staff.post(f"{KEYS}compromised/", sent))
-        assert refused.startswith(f"Nothing was changed: key {new} has become active meanwhile.")
+    (refused,) = said(staff, staff.post(f"{KEYS}compromised/", {**seen, "key": old}))
+    assert refused.startswith(f"Nothing was changed: key {new} has become active meanwhile.")
+    assert staff.post(f"{KEYS}compromised/", {}).status_code == 200
     assert states() == after == {old: "retired", new: "active"}
 
 

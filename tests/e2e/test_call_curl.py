@@ -77,3 +77,22 @@ def test_the_curl_command_of_a_session_call_begins_a_new_session(
     assert "initialize" in text
     assert session.id not in text
     assert run(server, text) == result
+
+
+def test_the_command_on_the_page_of_a_tool_reaches_tools_that_ask_and_that_want_headers(
+    server: Server,
+) -> None:
+    """Each tool of the tenant is called as its page shows: none refuses for what the command lacks."""
+    owner = Admin(server.port, (server.home / "admin-password").read_text().strip())
+    listed = owner.get("/admin/t/demo/tools/")
+    pages = set(re.findall(r'href="(/admin/t/demo/tools/[0-9a-f-]{36}/)"', listed))
+    results = {}
+    for page in pages:
+        shown = re.search(r"<pre[^>]*><code>(curl .*?)</code></pre>", owner.get(page), re.DOTALL)
+        assert shown, page
+        text = unescape(shown[1])
+        assert text.isascii()
+        (name,) = re.findall(r"Mcp-Name: (\w+)", text)
+        results[name] = run(server, text.replace("YOUR_TOKEN", server.token))
+    asking = [name for name, result in results.items() if result["resultType"] == "input_required"]
+    assert "echo" in results and asking

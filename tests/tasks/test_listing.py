@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from mcphost.calls.states import QuestionState
 from mcphost.tasks import listing
-from mcphost.tasks.listing import STATUSES, WAITING, TaskTally, WorkingTasks
+from mcphost.tasks.listing import FAILED_RECENTLY, STATUSES, WAITING, TaskTally, WorkingTasks
 from mcphost.tasks.models import Task
 from mcphost.tasks.states import TaskState
 from tests.tasks.rows import a_question, a_task
@@ -42,7 +42,13 @@ def test_filtering_by_status_returns_its_tasks() -> None:
     asks = a_task(TENANT)
     a_question(asks)
     tasks[WAITING] = asks.call
-    assert set(tasks) == set(STATUSES)
+    assert set(tasks) == set(STATUSES) - {FAILED_RECENTLY}
+    long_ago = a_task(TENANT, state=TaskState.FAILED)
+    Task.objects.filter(pk=long_ago.pk).update(updated_at=NOW - timedelta(days=2))
+    recent = [each.call for each in listing.page(TENANT, FAILED_RECENTLY).tasks]
+    assert recent == [tasks["failed"]]
+    assert listing.tallies(None)[TENANT].failed == 1
+    long_ago.delete()
     for status, call in tasks.items():
         assert [each.call for each in listing.page(TENANT, status).tasks] == [call], status
     assert {each.call: each.status for each in listing.page(TENANT).tasks} == {

@@ -1,7 +1,7 @@
 """Calls with their rounds, input requests and responses; payloads for auditors, each view recorded."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final, Self
 from uuid import UUID
 
@@ -18,7 +18,7 @@ from mcphost.audit import call_list, selectors
 from mcphost.audit.call_list import ListedCall
 from mcphost.audit.entries import EntryView, PayloadView
 from mcphost.audit.selectors import EntryFilter
-from mcphost.audit.services import record_each
+from mcphost.audit.services import record
 from mcphost.audit.timeline import Timeline
 from mcphost.serving.execution import cancelling
 from mcphost.serving.execution.cancelling import MAX_REASON, CancelResult, plain_reason
@@ -50,8 +50,9 @@ class CallerRepresentation(Representation):
 
 
 class CallRepresentation(Representation):
-    """A call. `state` is the outcome of its last round, or open, expired, lost or unknown.
+    """A call. `state` is the outcome of its last round, or open, expired, lost, unknown, cancelled or declined.
 
+    `server_us` is the server time of all rounds, `waited_us` the time between them and after the last, in microseconds.
     `input_requests` are how many were made, `waiting` the keys of those that can still be answered.
     """
 
@@ -67,6 +68,8 @@ class CallRepresentation(Representation):
     revision: str
     delivery: str
     rounds: int
+    server_us: int | None
+    waited_us: int | None
     input_requests: int
     waiting: Sequence[str]
     expires_at: datetime | None
@@ -90,12 +93,18 @@ class CallRepresentation(Representation):
             revision=entry.revision,
             delivery=entry.delivery,
             rounds=entry.round or 0,
+            server_us=_microseconds(row.server),
+            waited_us=_microseconds(row.waited),
             input_requests=row.questions,
             waiting=row.waiting,
             expires_at=row.expires_at,
             reason=entry.reason,
             trace_id=entry.trace_id,
         )
+
+
+def _microseconds(length: timedelta | None) -> int | None:
+    return None if length is None else length // timedelta(microseconds=1)
 
 
 class EntryRepresentation(Representation):
@@ -233,9 +242,15 @@ class CallPayloads(Endpoint):
             for entry in entries
             if entry.id in views and not (views[entry.id].erased_at or views[entry.id].left_out)
         ]
-        about = {str(entry.id): {"tool": entry.target, "call": str(call_id)} for entry in read}
-        if about:
-            record_each(PAYLOAD_VIEWED, about, actor=call.actor, tenant=call.tenant.pk)
+        if read:
+            ids = [str(entry.id) for entry in read]
+            record(
+                PAYLOAD_VIEWED,
+                actor=call.actor,
+                tenant=call.tenant.pk,
+                target=ids[0] if len(ids) == 1 else str(call_id),
+                facts={"tool": read[0].target, "call": str(call_id), "payloads": ids},
+            )
         shown = [
             PayloadRepresentation.of(views[entry.id]) for entry in entries if entry.id in views
         ]

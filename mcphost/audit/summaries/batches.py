@@ -53,7 +53,8 @@ KEPT_CHANGES: Final = 300
 WITH_QUESTIONS: Final = "asked"
 REFUSED: Final = "refused"
 REASON: Final = "reason"
-"""Marks of calls that asked, that were refused something, and that have a reason (of an error, say). An
+ERROR: Final = "error"
+"""Marks of calls that asked, that were refused something, that have a reason (of an error, say), and that failed. An
 outcome of answers is a mark too, with ANSWERED before it, and so is a state other than `complete`."""
 ANSWERED: Final = "answer:"
 
@@ -64,7 +65,7 @@ _FINAL: Final = f"action = '{ROUND_FINISHED}' AND outcome NOT IN ('" + "', '".jo
 _COLUMNS: Final = (
     "call", "tenant", "last", "at", "first_at", "target", "method", "actor_kind", "actor_id",
     "caller", "token_id", "client_name", "delivery", "trace_id", "state", "is_error", "reason",
-    "duration_us", "expires_at", "sealed_by", "entries", "asked", "refused", "details",
+    "duration_us", "waited_us", "expires_at", "sealed_by", "entries", "asked", "refused", "details",
 )  # fmt: skip
 _REPLACED: Final = ", ".join(f"{column} = excluded.{column}" for column in _COLUMNS[1:])
 
@@ -118,7 +119,7 @@ def _select(columns: str, table: str, calls: Collection[str], tail: str = "") ->
 
 
 def _write_ended(batch: CallBatch) -> list[tuple[Any, ...]]:
-    """Project calls that asked nothing and ended once, most of them; return them with their tenants and last entries, and
+    """Project calls of one round that asked nothing, most of them; return them with their tenants and last entries, and
     whether they have a mark.
 
     As `projection.project` does, which projects all others.
@@ -132,12 +133,13 @@ def _write_ended(batch: CallBatch) -> list[tuple[Any, ...]]:
         "SELECT e.call, tenant, id, at, first_at, target, method, actor_kind, actor_id, "
         "COALESCE(NULLIF(actor_label, ''), NULLIF(actor_id, ''), actor_kind), token_id, "
         f"client_name, delivery, NULLIF(trace_id, ''), outcome, outcome <> '{COMPLETE}', "
-        f"SUBSTR(reason, 1, {REASON_LENGTH}), duration, NULL, '', entries, 0, 0, NULL FROM ("
+        f"SUBSTR(reason, 1, {REASON_LENGTH}), duration, NULL, NULL, '', entries, 0, 0, NULL FROM ("
         f"SELECT call, {last.format(_FINAL)} AS last, COUNT(*) AS entries, "
         "MIN(at) AS first_at, CAST(SUM(duration_us) AS bigint) AS duration "
         f"FROM audit_entry WHERE call IN {ids_of()} GROUP BY call "
         f"HAVING SUM(CASE WHEN {_PLAIN} THEN 0 ELSE 1 END) = 0 "
-        f"AND SUM(CASE WHEN {_FINAL} THEN 1 ELSE 0 END) = 1"
+        f"AND SUM(CASE WHEN {_FINAL} THEN 1 ELSE 0 END) = 1 "
+        f"AND SUM(CASE WHEN action = '{ROUND_FINISHED}' THEN 1 ELSE 0 END) = 1"
         ") AS ended JOIN audit_entry e ON e.id = ended.last WHERE true "
         f"ON CONFLICT (call) DO UPDATE SET {_REPLACED} {changed}"
         f"RETURNING call, tenant, last, state <> '{COMPLETE}' OR reason <> ''",
@@ -164,7 +166,12 @@ def _mark_ended(calls: Collection[str]) -> None:
     """Mark calls that asked nothing, by their state and reason."""
     if not calls:
         return
-    for mark, condition in (("state", f"state <> '{COMPLETE}'"), (f"'{REASON}'", "reason <> ''")):
+    conditions = {
+        "state": f"state <> '{COMPLETE}'",
+        f"'{REASON}'": "reason <> ''",
+        f"'{ERROR}'": "is_error",
+    }
+    for mark, condition in conditions.items():
         run(
             "INSERT INTO audit_call_mark (mark, tenant, last, call) "  # noqa: S608 - constants
             f"SELECT {mark}, tenant, last, call FROM audit_call WHERE call IN {ids_of()} "
@@ -234,6 +241,8 @@ def _marks(projection: Projection) -> Iterable[CallMark]:
         marks.add(REFUSED)
     if projection.reason:
         marks.add(REASON)
+    if projection.is_error:
+        marks.add(ERROR)
     if projection.state != COMPLETE:
         marks.add(projection.state)
     for mark in sorted(marks):

@@ -46,6 +46,7 @@ from mcphost.audit.summaries.rollups import (
     is_open,
     sums_of,
 )
+from mcphost.audit.timeline import DECLINED
 from mcphost.runtime.call import Delivery, PrincipalKind
 
 MAX_NAME: Final = 1000
@@ -67,6 +68,7 @@ _COLUMNS: Final = {
     "client": "text",
     "calls": "bigint",
     "errors": "bigint",
+    "declined": "bigint",
     "asked": "bigint",
     "last_at": "timestamptz",
     "latency": "text",
@@ -262,6 +264,7 @@ def _columns(row: NamedRow, sums: CallSums) -> Mapping[str, Any]:
         "client": row.client,
         "calls": sums.calls,
         "errors": sums.errors,
+        "declined": sums.declined,
         "asked": sums.input_requests,
         "last_at": stored_time_text(sums.last_at),
         "latency": _text(sums.latency),
@@ -303,7 +306,7 @@ def _of_calls(bucket: Bucket) -> _Tally:
         took = Counter(
             bucket_of(int(duration)) for duration in (durations or "").split(",") if duration
         )
-        sums = CallSums(count, count if is_error else 0, 0, time_of(last_at), took)
+        sums = CallSums(count, count if is_error else 0, last_at=time_of(last_at), latency=took)
         tally.count(calls, CallSums() if trial else sums)
     asking = CallSummary.objects.filter(last__gte=first, last__lt=end, details__isnull=False)
     for row in asking.iterator():
@@ -331,6 +334,7 @@ def sums_of_call(row: CallSummary) -> CallSums:
     return CallSums(
         calls=1,
         errors=int(row.is_error),
+        declined=int(row.state == DECLINED),
         input_requests=row.asked,
         last_at=row.at,
         latency={} if row.duration_us is None else {bucket_of(row.duration_us): 1},

@@ -60,8 +60,8 @@ class CallNumbers:
     """The figures of some calls.
 
     A call is counted at the time of the entry that determines its state. `errors` are calls that ended
-    with another result than `complete`. Cancelled calls are not errors, nor are calls that a tool ended
-    because a person declined or cancelled its last input request. `p50_us` and `p95_us` are
+    with another result than `complete`. Cancelled calls are not errors, nor are `declined` calls, which a tool ended
+    with an error because a person declined or cancelled its last input request. `p50_us` and `p95_us` are
     percentiles of the server time of a call, over all its rounds. `endings` counts how the input requests
     ended: `accept`, `decline`, `cancel`, `received`, `expired`, `invalid`, `repeated`, `stopped`,
     `never`, `lost`, `open`; and `refused`, which counts refused states, answers and messages. `p50_answer_ms`
@@ -70,6 +70,7 @@ class CallNumbers:
 
     calls: int = 0
     errors: int = 0
+    declined: int = 0
     p50_us: int | None = None
     p95_us: int | None = None
     input_requests: int = 0
@@ -129,6 +130,7 @@ class CallSums:
 
     calls: int = 0
     errors: int = 0
+    declined: int = 0
     input_requests: int = 0
     last_at: datetime | None = None
     latency: dict[int, int] = field(default_factory=dict)
@@ -139,6 +141,7 @@ class CallSums:
         """Add other sums."""
         self.calls += sums.calls
         self.errors += sums.errors
+        self.declined += sums.declined
         self.input_requests += sums.input_requests
         _count(self.latency, sums.latency)
         _count(self.answering, sums.answering)
@@ -151,6 +154,7 @@ class CallSums:
         return CallNumbers(
             calls=self.calls,
             errors=self.errors,
+            declined=self.declined,
             p50_us=percentile(self.latency, 0.5),
             p95_us=percentile(self.latency, 0.95),
             input_requests=self.input_requests,

@@ -2,10 +2,11 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID
 
+from mcphost.audit.call_times import between_rounds, on_server, times_of
 from mcphost.audit.entries import UNKNOWN, EntryView
 from mcphost.audit.open_calls import Losses
 from mcphost.audit.records import (
@@ -19,8 +20,10 @@ from mcphost.audit.records import (
 )
 from mcphost.audit.timeline import (
     CANCELLED,
+    DECLINED,
     EXPIRED,
     OPEN,
+    TOOL_ERROR,
     Timeline,
     TimelineQuestion,
     key_of,
@@ -31,9 +34,6 @@ from mcphost.audit.timeline import (
 )
 
 COMPLETE = "complete"
-TOOL_ERROR = "tool_error"
-REFUSED_BY_PERSON = frozenset({"decline", "cancel"})
-"""Responses by which a person keeps a tool from its work."""
 REASON_LENGTH = 300
 _ROUNDS = (ROUND_STARTED, ROUND_FINISHED)
 
@@ -41,12 +41,12 @@ _ROUNDS = (ROUND_STARTED, ROUND_FINISHED)
 class Projection(NamedTuple):
     """One call, as lists and counts need it. It contains nothing that its entries do not contain.
 
-    `is_error`: it failed. A tool that ends with an error because a person declined or cancelled its
-    last input request has not.
+    `is_error`: it failed. A call that a person declined has not.
 
     `last` is the id of the entry that determines its state, `at` that entry's time, `first_at` the
     time of its first entry, `state` what lists show, `caller` the actor's label, or else its id or
-    kind. `expires_at` and `sealed_by` are set while it is open. `duration_us` is the server time of all rounds; None if no round has ended. `endings` counts
+    kind. `expires_at` and `sealed_by` are set while it is open. `duration_us` is the server time of all rounds; None if no round has ended. `waited_us` is the time
+    between rounds and after the last; None if it never waited. `endings` counts
     input requests by how they ended; `answers` entries of answers by outcome, those that did not
     fit as `invalid`, those to nothing that was asked also as `unasked`; `took_ms` are the times until answers.
     `questions` have rows of their own.
@@ -70,6 +70,7 @@ class Projection(NamedTuple):
     is_error: bool
     reason: str
     duration_us: int | None
+    waited_us: int | None
     expires_at: datetime | None
     sealed_by: str
     entries: int
@@ -87,7 +88,6 @@ def project(entries: Sequence[EntryView], now: datetime, losses: Losses) -> Proj
     if not rounds:
         return None
     last = max(rounds, key=_weight)
-    durations = [entry.duration_us for entry in rounds if entry.duration_us is not None]
     base = Projection(
         call=last.call or UUID(int=0),
         tenant=last.tenant,
@@ -106,7 +106,8 @@ def project(entries: Sequence[EntryView], now: datetime, losses: Losses) -> Proj
         state=UNKNOWN if last.action == ROUND_STARTED else last.outcome,
         is_error=last.action == ROUND_FINISHED and is_error(last.outcome),
         reason=last.reason[:REASON_LENGTH],
-        duration_us=sum(durations) if durations else None,
+        duration_us=_microseconds(on_server(rounds)),
+        waited_us=_microseconds(between_rounds(rounds)),
         expires_at=None,
         sealed_by="",
         entries=len(entries),
@@ -114,7 +115,11 @@ def project(entries: Sequence[EntryView], now: datetime, losses: Losses) -> Proj
     if len(rounds) == len(entries) and last.outcome != INPUT_REQUIRED:
         return base
     state = _state(last, entries, now, losses)
-    return _with_questions(base._replace(state=state), last, timeline(entries, now, losses))
+    return _with_questions(base._replace(state=state), last, timeline(entries, now, losses), now)
+
+
+def _microseconds(time: timedelta | None) -> int | None:
+    return None if time is None else time // timedelta(microseconds=1)
 
 
 def is_error(outcome: str) -> bool:
@@ -143,7 +148,9 @@ def _state(last: EntryView, entries: Sequence[EntryView], now: datetime, losses:
     return state_of(last, answered_keys, now, loss_of(last, losses))
 
 
-def _with_questions(base: Projection, last: EntryView, call_timeline: Timeline) -> Projection:
+def _with_questions(
+    base: Projection, last: EntryView, call_timeline: Timeline, now: datetime
+) -> Projection:
     answers = [answer for round in call_timeline.rounds for answer in round.answers]
     outcomes = Counter(answer.fate if answer.why else answer.entry.outcome for answer in answers)
     unasked = sum(1 for answer in answers if answer.entry.facts.get("unasked"))
@@ -160,11 +167,12 @@ def _with_questions(base: Projection, last: EntryView, call_timeline: Timeline) 
     if refused:
         endings["refused"] = refused
     is_open = base.state == OPEN
-    kept_from_it = base.state == TOOL_ERROR and any(
-        answer.fate in REFUSED_BY_PERSON and answer.entry.round == last.round for answer in answers
-    )
+    was_declined = base.state == TOOL_ERROR and call_timeline.state == DECLINED
+    waited = base.waited_us if is_open else _microseconds(times_of(call_timeline, now).waiting)
     return base._replace(
-        is_error=base.is_error and not kept_from_it,
+        state=DECLINED if was_declined else base.state,
+        is_error=base.is_error and not was_declined,
+        waited_us=waited,
         expires_at=moment(last.facts.get("expires_at")) if is_open else None,
         sealed_by=str(last.facts.get("sealed_by") or "") if is_open else "",
         asked=len(call_timeline.questions),

@@ -134,7 +134,16 @@ class NamedRow(NamedTuple):
     client: str = ""
 
 
-SUMMED: Final = ("calls", "errors", "asked", "last_at", "latency", "answering", "endings")
+SUMMED: Final = (
+    "calls",
+    "errors",
+    "declined",
+    "asked",
+    "last_at",
+    "latency",
+    "answering",
+    "endings",
+)
 """The columns of a row from which `sums_of` makes its sums."""
 
 
@@ -188,10 +197,11 @@ def of_buckets(buckets: Sequence[Bucket]) -> Q:
 
 def sums_of(columns: Sequence[Any]) -> CallSums:
     """Return what a row contains, from its columns SUMMED."""
-    calls, errors, input_requests, last_at, latency, answering, endings = columns
+    calls, errors, declined, input_requests, last_at, latency, answering, endings = columns
     return CallSums(
         calls,
         errors,
+        declined,
         input_requests,
         last_at,
         _histogram(latency),

@@ -17,8 +17,17 @@ from django.db.models.functions import Coalesce
 
 from mcphost.audit.entries import UNKNOWN
 from mcphost.audit.models import CallMark, CallSummary, Following, RollUp
-from mcphost.audit.selectors import SKEW, Cursor, EntryFilter, call_ids, first_id
-from mcphost.audit.summaries.batches import ANSWERED, REASON, REFUSED, WITH_QUESTIONS
+from mcphost.audit.selectors import (
+    MADE_BY_TRIALS,
+    SKEW,
+    Cursor,
+    EntryFilter,
+    by_name,
+    by_principal,
+    call_ids,
+    first_id,
+)
+from mcphost.audit.summaries.batches import ANSWERED, ERROR, REASON, REFUSED, WITH_QUESTIONS
 from mcphost.audit.summaries.projection import COMPLETE
 from mcphost.audit.summaries.rollups import (
     KEPT,
@@ -28,8 +37,15 @@ from mcphost.audit.summaries.rollups import (
     Resolution,
     id_at,
 )
+from mcphost.audit.timeline import DECLINED, OPEN
 from mcphost.audit.windows import ALL, IdSpan, Walk, deadline, including, take
+from mcphost.runtime.call import Delivery
 
+NO_ERROR: Final = "no_error"
+"""The outcomes of calls that are neither errors nor declined, also of those that go on."""
+EXPIRING: Final = "expiring"
+EXPIRES_SOON: Final = timedelta(minutes=10)
+"""The outcome of open calls that expire within this time."""
 MAX_TENANTS: Final = 20
 MAX_NAMES: Final = 20
 """Of so many names it is known in which hours they had calls, of more in which days."""
@@ -111,7 +127,7 @@ def _plan(filters: EntryFilter, now: datetime) -> tuple[list[_Stream], Q]:
     whole = call_ids(filters.call)
     if whole is None:
         return [], Q()
-    rest = _conditions(filters)
+    rest = _conditions(filters, now)
     if filters.call:
         rest["call"] = Q(call__range=whole)
     streams, implied = _streams(filters, now, whole)
@@ -132,12 +148,12 @@ def _streams(
     if marks:
         return _by_tenant(CallMark.objects.filter(mark=marks[0]), tenants), _if_few(tenants)
     if filters.principal:
-        named = Q(name__icontains=filters.principal) | Q(client=filters.principal)
+        named = by_name(filters.principal, "name") | Q(client=filters.principal)
         return _by_name(tenants, By.CALLER, named, now), _if_few(tenants)
     if filters.target:
         return _by_name(tenants, By.TARGET, Q(name=filters.target), now), _if_few(tenants)
     if filters.client:
-        named = Q(name__icontains=filters.client)
+        named = by_name(filters.client, "name")
         return _by_name(tenants, By.CLIENT, named, now), _if_few(tenants)
     return _by_tenant(calls, tenants), _if_few(tenants)
 
@@ -216,13 +232,25 @@ def _question_mark(which: str) -> Iterable[str]:
 
 
 def _state_mark(outcome: str) -> Iterable[str]:
-    if outcome and outcome != COMPLETE:
+    if outcome == EXPIRING:
+        yield OPEN
+    elif outcome not in ("", COMPLETE, NO_ERROR):
         yield outcome
 
 
-def _mark_condition(filters: EntryFilter) -> Q:
+def _outcome_condition(outcome: str, now: datetime) -> Q:
+    if outcome == ERROR:
+        return Q(is_error=True)
+    if outcome == NO_ERROR:
+        return Q(is_error=False) & ~Q(state=DECLINED)
+    if outcome == EXPIRING:
+        return Q(state=OPEN, expires_at__gt=now, expires_at__lte=now + EXPIRES_SOON)
+    return Q(state=outcome) if outcome else Q()
+
+
+def _mark_condition(filters: EntryFilter, now: datetime) -> Q:
     """What a row must have of its state, input requests and reason."""
-    condition = Q(state=filters.outcome) if filters.outcome else Q()
+    condition = _outcome_condition(filters.outcome, now)
     for mark in _question_mark(filters.questions):
         condition &= Q(Exists(CallMark.objects.filter(call=OuterRef("call"), mark=mark)))
     for term in filters.words.split():
@@ -230,24 +258,24 @@ def _mark_condition(filters: EntryFilter) -> Q:
     return condition
 
 
-def _conditions(filters: EntryFilter) -> dict[str, Q]:
+def _conditions(filters: EntryFilter, now: datetime) -> dict[str, Q]:
     """What is compared with a row, by name, as far as no index implies it."""
     conditions = {}
     if filters.since is not None or filters.until is not None:
         conditions["period"] = _period_condition(filters)
     if filters.outcome or filters.questions or filters.words:
-        conditions["marks"] = _mark_condition(filters)
+        conditions["marks"] = _mark_condition(filters, now)
     if filters.target:
         conditions["target"] = Q(target=filters.target)
     if filters.trace:
         conditions["trace"] = Q(trace_id=filters.trace)
     if filters.client:
-        conditions["client"] = Q(client_name__icontains=filters.client)
+        conditions["client"] = by_name(filters.client, "client_name")
     if filters.principal:
-        principal = filters.principal
-        conditions["principal"] = (
-            Q(actor_id=principal) | Q(token_id=principal) | Q(caller__icontains=principal)
-        )
+        conditions["principal"] = by_principal(filters.principal, "caller")
+    if filters.made_by:
+        is_trial = Q(delivery=Delivery.PLAYGROUND)
+        conditions["made_by"] = is_trial if filters.made_by == MADE_BY_TRIALS else ~is_trial
     if filters.tenants is not None:
         conditions["tenants"] = Q(own_tenant__in=filters.tenants)
     return conditions

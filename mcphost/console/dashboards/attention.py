@@ -15,23 +15,27 @@ from django.contrib.auth.models import User
 from django.urls import reverse
 
 from mcphost.audit.call_list import WaitingQuestion
+from mcphost.audit.selectors import MADE_BY_CLIENTS
 from mcphost.audit.summaries import selectors as summaries
+from mcphost.audit.summaries.batches import ERROR
 from mcphost.audit.summaries.figures import Dimension, Period, Ranked
+from mcphost.audit.summaries.search import EXPIRES_SOON, EXPIRING
 from mcphost.catalogue import kinds
 from mcphost.catalogue import selectors as catalogue
 from mcphost.console.base import Can
+from mcphost.console.dashboards.calls_behind import CallsBehind
 from mcphost.console.records.filters import count_open
 from mcphost.console.return_links import list_with
+from mcphost.console.templatetags.console import nearly
 from mcphost.identity.selectors import TokenListing, expiring
 from mcphost.observability import health
-from mcphost.runtime.call import Delivery
 from mcphost.tenants.access import allowed, tenants_where
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 from mcphost.tenants.selectors import slugs
 from mcphost.vault import listing
 
-SOON: Final = timedelta(minutes=10)
+SOON: Final = EXPIRES_SOON
 """An open input request is near its end if it expires within this time."""
 TOKEN_SOON: Final = timedelta(days=7)
 """A token is about to expire within this time, or within the last quarter of a shorter life."""
@@ -106,11 +110,7 @@ def open_requests(
     viewer: Viewer, waiting: Iterable[WaitingQuestion], now: datetime
 ) -> Iterator[Hand]:
     """Yield the open input requests of clients near their end, the soonest first."""
-    near = [
-        question
-        for question in waiting
-        if question.expires_at - now <= SOON and question.entry.delivery != Delivery.PLAYGROUND
-    ]
+    near = [question for question in waiting if question.expires_at - now <= SOON]
     slug_by_tenant = slugs(question.entry.tenant for question in near[: MAX_OF_EACH + 1])
     for question in near[:MAX_OF_EACH]:
         slug = slug_by_tenant[question.entry.tenant]
@@ -125,11 +125,10 @@ def open_requests(
     if len(near) > MAX_OF_EACH:
         # More may be near their end than were read.
         count = count_open(viewer.records, now, until=now + SOON)
-        more = max(count, len(near)) - MAX_OF_EACH
-        expire = _number(more, "more open input request expires", "more open input requests expire")
+        all_of_them = f"{max(count, len(near))} open input requests expire within ten minutes."
         slug = slug_by_tenant[near[MAX_OF_EACH].entry.tenant]
-        url = _calls(viewer, slug, outcome="open")
-        yield Hand("warn", "", f"{expire} within ten minutes.", url, "View them")
+        url = _calls(viewer, slug, outcome=EXPIRING, made_by=MADE_BY_CLIENTS)
+        yield Hand("warn", "", f"In all, {all_of_them}", url, "View their calls")
 
 
 def tokens(viewer: Viewer, now: datetime) -> Iterator[Hand]:
@@ -164,6 +163,7 @@ def error_spikes(viewer: Viewer, now: datetime) -> Iterator[Hand]:
     if not failing:
         return
     slug_by_tenant = slugs(ranked.tenant for ranked in failing)
+    links = CallsBehind("", Period.HOUR.start(now))
     # The day ends with a whole hour, so that it contains nothing of the last one.
     day = summaries.top(
         frozenset(ranked.tenant for ranked in failing),
@@ -178,16 +178,21 @@ def error_spikes(viewer: Viewer, now: datetime) -> Iterator[Hand]:
         before = usual.get((ranked.tenant, ranked.name), replace(ranked, calls=0, errors=0))
         if is_spike(ranked, before):
             slug = slug_by_tenant[ranked.tenant]
-            query = urlencode({"tool": ranked.name, "period": Period.HOUR.value})
             yield Hand(
                 "bad",
                 ranked.name,
-                f"failed in {ranked.errors:,} of {ranked.calls:,} calls in the last hour; "
-                f"in the day before, in {before.errors:,} of {before.calls:,}.",
-                f"{reverse('admin:calls', args=[slug])}?{query}",
-                "View its calls",
+                f"failed in {ranked.errors:,} of {ranked.calls:,} calls in the last hour; {_usual(before)}",
+                links.of_tenant(slug).url(tool=ranked.name, outcome=ERROR),
+                f"View the {ranked.errors:,} that failed",
                 viewer.tenant_label(slug),
             )
+
+
+def _usual(before: Ranked) -> str:
+    """Return how many of the calls of the day before failed, as a clause."""
+    if not before.calls:
+        return "in the day before, no client had called it."
+    return f"in the day before, in {before.errors:,} of {before.calls:,}."
 
 
 def is_spike(hour: Ranked, before: Ranked) -> bool:
@@ -273,7 +278,7 @@ def _number(count: int, singular: str, plural: str) -> str:
 def _within(remaining: timedelta) -> str:
     """Return a time that is left in words: `in 5 minutes`."""
     for size, unit in ((86_400, "day"), (3600, "hour"), (60, "minute")):
-        count = int(remaining.total_seconds() // size)
+        count = int(nearly(remaining).total_seconds() // size)
         if count:
             return f"in {_number(count, unit, f'{unit}s')}"
     return "in less than a minute"

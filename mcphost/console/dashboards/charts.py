@@ -40,25 +40,39 @@ class ChartSpan:
         return f"{at:%a %d %b, %H:%M} to {until:%H:%M}"
 
 
+Link = Callable[[ChartSpan], str]
+"""The address of what a number of a span counts; empty if no page shows it."""
+
+
+def no_link(span: ChartSpan) -> str:
+    """Return no address."""
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A row of numbers, one for each span. `tone` names its colour, `total` is for the legend."""
+    """A row of numbers, one for each span. `tone` names its colour, `total` is for the legend; `link` is what its
+    numbers count, `total_url` what the total counts."""
 
     tone: str
     label: str
     values: Sequence[Value]
     total: str = ""
+    link: Link = no_link
+    total_url: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ChartBox:
-    """A rectangle, or a column that is pointed at: positions and sizes in percent."""
+    """A rectangle, or a column that is pointed at: positions and sizes in percent; what it counts, and says."""
 
     tone: str
     x: str
     y: str
     width: str
     height: str
+    url: str = ""
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +94,26 @@ class ChartLabel:
 
 
 @dataclass(frozen=True, slots=True)
+class ChartCell:
+    """One number of a row: its measure, the number in words, and the address of what it counts."""
+
+    label: str
+    text: str
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ChartRow:
     """A row of the table, which is also what a column says when it is pointed at."""
 
     span: ChartSpan
     box: ChartBox
-    cells: Sequence[tuple[str, str]]
+    cells: Sequence[ChartCell]
 
     @property
     def text(self) -> str:
         """The row in a few lines."""
-        return "\n".join((self.span.text, *(f"{label}: {cell}" for label, cell in self.cells)))
+        return "\n".join((self.span.text, *(f"{cell.label}: {cell.text}" for cell in self.cells)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +138,15 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Axes:
-    """What a chart is about: its id in the page, its title, its spans, and how values are written."""
+    """What a chart is about: its id in the page, its title, its spans, and how values are written; `link` is what a
+    column counts."""
 
     name: str
     title: str
     spans: Sequence[ChartSpan]
     scale: Callable[[float], Scale]
     written: Callable[[float], str]
+    link: Link = no_link
 
 
 def stacked(axes: Axes, measures: Sequence[Measure]) -> Chart:
@@ -131,7 +156,9 @@ def stacked(axes: Axes, measures: Sequence[Measure]) -> Chart:
     ]
     scale = axes.scale(max(heights, default=0))
     boxes = _columns(axes.spans)
-    bars = [bar for index, box in enumerate(boxes) for bar in _stack(box, index, measures, scale)]
+    bars = [
+        bar for index, box in enumerate(boxes) for bar in _stack(axes, box, index, measures, scale)
+    ]
     return _chart(axes, measures, scale, bars=bars)
 
 
@@ -188,7 +215,11 @@ def _columns(spans: Sequence[ChartSpan]) -> list[tuple[float, float]]:
 
 
 def _stack(
-    column: tuple[float, float], index: int, measures: Sequence[Measure], scale: Scale
+    axes: Axes,
+    column: tuple[float, float],
+    index: int,
+    measures: Sequence[Measure],
+    scale: Scale,
 ) -> Iterator[ChartBox]:
     x, width = column
     bottom = 100.0
@@ -198,8 +229,16 @@ def _stack(
             height = min(max(scale.share(value) * 100, _THINNEST), bottom)
             bottom -= height
             bar_left, wide = x + width * (1 - _BAR) / 2, width * _BAR
-            sizes = map(_percent, (bar_left, bottom, wide, height))
-            yield ChartBox(measure.tone, *sizes)
+            span = axes.spans[index]
+            yield ChartBox(
+                measure.tone,
+                _percent(bar_left),
+                _percent(bottom),
+                _percent(wide),
+                _percent(height),
+                measure.link(span),
+                f"{span.text}\n{measure.label}: {axes.written(value)}",
+            )
 
 
 def _path(middles: Sequence[float], values: Sequence[Value], scale: Scale) -> str:
@@ -215,15 +254,17 @@ def _path(middles: Sequence[float], values: Sequence[Value], scale: Scale) -> st
 
 def _rows(axes: Axes, measures: Sequence[Measure]) -> Iterator[ChartRow]:
     for index, (x, width) in enumerate(_columns(axes.spans)):
-        box = ChartBox("hit", _percent(x), "0%", _percent(width), "100%")
-        cells = [
-            (measure.label, _cell(measure.values[index], axes.written)) for measure in measures
-        ]
-        yield ChartRow(axes.spans[index], box, cells)
+        span = axes.spans[index]
+        counts = any(measure.values[index] for measure in measures)
+        url = axes.link(span) if counts else ""
+        box = ChartBox("hit", _percent(x), "0%", _percent(width), "100%", url)
+        yield ChartRow(span, box, [_cell(measure, index, axes) for measure in measures])
 
 
-def _cell(value: Value, written: Callable[[float], str]) -> str:
-    return NOTHING if value is None else written(value)
+def _cell(measure: Measure, index: int, axes: Axes) -> ChartCell:
+    value = measure.values[index]
+    url = measure.link(axes.spans[index]) if value else ""
+    return ChartCell(measure.label, NOTHING if value is None else axes.written(value), url)
 
 
 def _time_labels(spans: Sequence[ChartSpan]) -> Iterator[ChartLabel]:

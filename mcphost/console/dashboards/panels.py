@@ -1,15 +1,14 @@
 """The numbers of a period as a page shows them: tiles, charts, and top lists."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
-from urllib.parse import urlencode
 from uuid import UUID
 
-from django.urls import reverse
-
+from mcphost.audit.call_list import WITH_QUESTIONS
 from mcphost.audit.summaries import selectors as summaries
+from mcphost.audit.summaries.batches import ERROR
 from mcphost.audit.summaries.figures import (
     CallNumbers,
     Dimension,
@@ -17,7 +16,18 @@ from mcphost.audit.summaries.figures import (
     Point,
     Ranked,
 )
-from mcphost.console.dashboards.charts import Axes, Chart, ChartSpan, Measure, drawn_lines, stacked
+from mcphost.audit.summaries.search import NO_ERROR
+from mcphost.audit.timeline import DECLINED
+from mcphost.console.dashboards.calls_behind import CallsBehind, tenant_list, whole
+from mcphost.console.dashboards.charts import (
+    Axes,
+    Chart,
+    ChartSpan,
+    Link,
+    Measure,
+    drawn_lines,
+    stacked,
+)
 from mcphost.console.dashboards.scales import (
     NOTHING,
     count_scale,
@@ -56,18 +66,35 @@ _TOPS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """One number: its unit is in `value`, `detail` explains it, `change` compares it."""
+    """One number: its unit is in `value`, `detail` explains it, `change` compares it; `url` is what it counts."""
 
     label: str
     value: str
     detail: str = ""
     change: str = ""
     tone: str = ""
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What some figures count: calls of a time that match filters of the list."""
+
+    links: CallsBehind
+    filters: Mapping[str, str] = field(default_factory=dict)
+
+    def url(self, count: int, **filters: str) -> str:
+        """Return the address of the calls that a figure counts; none if there are none."""
+        return self.links.url(**self.filters, **filters) if count else ""
+
+    def link(self, **filters: str) -> Link:
+        """Return the same for the figures of a chart."""
+        return lambda span: self.links.within(span.at, span.until).url(**self.filters, **filters)
 
 
 @dataclass(frozen=True, slots=True)
 class TopRow:
-    """One of the most used: its share of the calls of the period in percent, and its calls."""
+    """One of the most used: its share of the calls of the period in percent, its calls, and those that failed."""
 
     name: str
     slug: str
@@ -75,6 +102,7 @@ class TopRow:
     share: str
     calls: str
     errors: str
+    errors_url: str
     high: bool
 
 
@@ -101,33 +129,52 @@ class Panel:
         return self.tiles[0].value == "0"
 
 
-def panel(tenants: frozenset[UUID] | None, period_choice: AskedPeriod, now: datetime) -> Panel:
-    """Return the numbers of tenants over a period; None means all."""
+def panel(
+    tenants: frozenset[UUID] | None, period_choice: AskedPeriod, now: datetime, path: str
+) -> Panel:
+    """Return the numbers of tenants over a period; None means all. `path` is the list of their calls, if any."""
     period = period_choice.period
+    links = CallsBehind(path, period.start(now))
     total = summaries.totals(tenants, period, now)
     before = summaries.totals(tenants, period, now - LENGTHS[period])
     points = summaries.series(tenants, period, now)
     lag = summaries.lag()
     return Panel(
-        tiles=tuple(tiles(total, before, period)),
-        charts=charts(points, total),
+        tiles=tuple(tiles(total, before, period, Scope(links))),
+        charts=charts(points, total, links),
         tops=tuple(_tops(tenants, total, period, now)),
         late=lag if lag is not None and lag > LATE else None,
     )
 
 
-def tiles(total: CallNumbers, before: CallNumbers, period: Period) -> Iterator[Tile]:
+def tiles(total: CallNumbers, before: CallNumbers, period: Period, scope: Scope) -> Iterator[Tile]:
     """Yield the numbers of a period, compared with the period before it."""
-    yield Tile("Calls", grouped(total.calls), *_change(total.calls, before.calls, period))
-    rate = f"{error_rate(total)} of calls" if total.calls else ""
-    yield Tile("Errors", grouped(total.errors), rate, tone="bad" if total.errors else "")
-    yield Tile("Duration p50", latency(total.p50_us), "half are faster")
-    yield Tile("Duration p95", latency(total.p95_us), "95 % are faster")
+    calls = scope.url(total.calls)
+    with_questions = scope.url(total.input_requests, questions=WITH_QUESTIONS)
+    yield Tile(
+        "Calls", grouped(total.calls), *_change(total.calls, before.calls, period), url=calls
+    )
+    yield Tile(
+        "Errors",
+        grouped(total.errors),
+        f"{error_rate(total)} of calls" if total.calls else "",
+        tone="bad" if total.errors else "",
+        url=scope.url(total.errors, outcome=ERROR),
+    )
+    yield Tile(
+        "Declined",
+        grouped(total.declined),
+        "by a person: no error",
+        url=scope.url(total.declined, outcome=DECLINED),
+    )
+    slow = f"p95 {latency(total.p95_us)}" if total.p95_us is not None else "no calls"
+    yield Tile("Server time p50", latency(total.p50_us), slow, url=calls)
     answered = f"{_percent(ended(total, 'answered'), total.input_requests)} accepted"
     yield Tile(
         "Input requests",
         grouped(total.input_requests),
         answered if total.input_requests else "none sent",
+        url=with_questions,
     )
     slow = f"p95 {people_took(total.p95_answer_ms)}"
     has_responses = total.p95_answer_ms is not None
@@ -135,67 +182,86 @@ def tiles(total: CallNumbers, before: CallNumbers, period: Period) -> Iterator[T
         "Time to respond",
         people_took(total.p50_answer_ms),
         slow if has_responses else "no responses",
+        url=with_questions,
     )
 
 
-def charts(points: Sequence[Point], total: CallNumbers) -> tuple[Chart, ...]:
+def charts(points: Sequence[Point], total: CallNumbers, links: CallsBehind) -> tuple[Chart, ...]:
     """Return the charts of a period."""
     numbers = [point.numbers for point in points]
     spans = [ChartSpan(point.at, point.until) for point in points]
     return (
-        calls_chart(spans, numbers, total),
-        latency_chart(spans, numbers, total),
-        requests_chart(spans, numbers, total),
-        people_chart(spans, numbers, total),
+        calls_chart(spans, numbers, total, Scope(links)),
+        latency_chart(spans, numbers, total, Scope(links)),
+        requests_chart(spans, numbers, total, Scope(links)),
+        people_chart(spans, numbers, total, Scope(links)),
     )
 
 
 def calls_chart(
-    spans: Sequence[ChartSpan], numbers: Sequence[CallNumbers], total: CallNumbers
+    spans: Sequence[ChartSpan], numbers: Sequence[CallNumbers], total: CallNumbers, scope: Scope
 ) -> Chart:
-    """Return the chart of calls: those that failed below those that did not."""
-    good = [counts.calls - counts.errors for counts in numbers]
+    """Return the chart of calls: those that failed below those that were declined, and those below the others."""
+    failed = ("bad", "Errors", ERROR, [counts.errors for counts in numbers], total.errors)
+    declined = (
+        "declined",
+        "Declined",
+        DECLINED,
+        [counts.declined for counts in numbers],
+        total.declined,
+    )
+    good = [counts.calls - counts.errors - counts.declined for counts in numbers]
+    rest = ("accent", "Without error", NO_ERROR, good, total.calls - total.errors - total.declined)
+    parts = (failed, declined, rest) if total.declined else (failed, rest)
     return stacked(
-        Axes("calls", "Calls", spans, count_scale, _count),
-        (
-            Measure("bad", "Errors", [counts.errors for counts in numbers], grouped(total.errors)),
-            Measure("accent", "Without error", good, grouped(total.calls - total.errors)),
-        ),
+        Axes("calls", "Calls", spans, count_scale, _count, scope.link()),
+        [
+            Measure(
+                tone,
+                label,
+                values,
+                grouped(count),
+                link=scope.link(outcome=outcome),
+                total_url=scope.url(count, outcome=outcome),
+            )
+            for tone, label, outcome, values, count in parts
+        ],
     )
 
 
 def latency_chart(
-    spans: Sequence[ChartSpan], numbers: Sequence[CallNumbers], total: CallNumbers
+    spans: Sequence[ChartSpan], numbers: Sequence[CallNumbers], total: CallNumbers, scope: Scope
 ) -> Chart:
     """Return the chart of the server time of calls."""
     slow = [_seconds(counts.p95_us, 1e6) for counts in numbers]
     usual = [_seconds(counts.p50_us, 1e6) for counts in numbers]
     return drawn_lines(
-        Axes("latency", "Duration", spans, duration_scale, duration_text),
+        Axes("latency", "Server time", spans, duration_scale, duration_text, scope.link()),
         (
-            Measure("strong", "p95", slow, latency(total.p95_us)),
-            Measure("soft", "p50", usual, latency(total.p50_us)),
+            Measure("strong", "p95", slow, latency(total.p95_us), scope.link()),
+            Measure("soft", "p50", usual, latency(total.p50_us), scope.link()),
         ),
     )
 
 
 def people_chart(
-    spans: Sequence[ChartSpan], numbers: Sequence[CallNumbers], total: CallNumbers
+    spans: Sequence[ChartSpan], numbers: Sequence[CallNumbers], total: CallNumbers, scope: Scope
 ) -> Chart:
     """Return the chart of the time until a person responded."""
     slow = [_seconds(counts.p95_answer_ms, 1e3) for counts in numbers]
     usual = [_seconds(counts.p50_answer_ms, 1e3) for counts in numbers]
+    with_questions = scope.link(questions=WITH_QUESTIONS)
     return drawn_lines(
-        Axes("people", "Time to respond", spans, duration_scale, duration_text),
+        Axes("people", "Time to respond", spans, duration_scale, duration_text, with_questions),
         (
-            Measure("strong", "p95", slow, people_took(total.p95_answer_ms)),
-            Measure("soft", "p50", usual, people_took(total.p50_answer_ms)),
+            Measure("strong", "p95", slow, people_took(total.p95_answer_ms), with_questions),
+            Measure("soft", "p50", usual, people_took(total.p50_answer_ms), with_questions),
         ),
     )
 
 
 def requests_chart(
-    spans: Sequence[ChartSpan], numbers: Sequence[CallNumbers], total: CallNumbers
+    spans: Sequence[ChartSpan], numbers: Sequence[CallNumbers], total: CallNumbers, scope: Scope
 ) -> Chart:
     """Return the chart of input requests by how they ended, without what did not occur."""
     measures = (
@@ -208,7 +274,10 @@ def requests_chart(
         for stage in STAGES
     )
     occurred = [measure for measure in measures if any(measure.values)]
-    return stacked(Axes("requests", "Input requests", spans, count_scale, _count), occurred)
+    with_questions = scope.link(questions=WITH_QUESTIONS)
+    return stacked(
+        Axes("requests", "Input requests", spans, count_scale, _count, with_questions), occurred
+    )
 
 
 def ended(numbers: CallNumbers, stage: str) -> int:
@@ -236,8 +305,9 @@ def _tops(
 ) -> Iterator[TopList]:
     rankings = [summaries.top(tenants, by, period, now, TOP) for _, by, _ in _TOPS]
     slug_by_tenant = slugs(row.tenant for ranked in rankings for row in ranked)
+    since = period.start(now)
     for (title, _, name), ranked in zip(_TOPS, rankings, strict=True):
-        yield TopList(title, [_top_row(row, slug_by_tenant, name, total, period) for row in ranked])
+        yield TopList(title, [_top_row(row, slug_by_tenant, name, total, since) for row in ranked])
 
 
 def _top_row(
@@ -245,18 +315,22 @@ def _top_row(
     slug_by_tenant: Mapping[UUID | None, str],
     name: str,
     total: CallNumbers,
-    period: Period,
+    since: datetime,
 ) -> TopRow:
     slug = slug_by_tenant.get(ranked.tenant, "")
-    query = urlencode({name: ranked.name, "period": period.value})
-    is_filter = ranked.name and not ranked.is_other  # all others are no filter
+    is_filter = not ranked.is_other  # all others are no filter
+    scope = Scope(
+        CallsBehind(tenant_list(slug if is_filter else ""), since),
+        {name: ranked.name if name == "tool" else whole(ranked.name)},
+    )
     return TopRow(
         name=ALL_OTHERS if ranked.is_other else ranked.name,
         slug=slug,
-        url=f"{reverse('admin:calls', args=[slug])}?{query}" if slug and is_filter else "",
+        url=scope.url(ranked.calls),
         share=f"{ranked.calls / max(total.calls, 1) * 100:.2f}%",
         calls=grouped(ranked.calls),
         errors=f"{_percent(ranked.errors, ranked.calls)} errors" if ranked.errors else "",
+        errors_url=scope.url(ranked.errors, outcome=ERROR),
         high=ranked.errors > HIGH * ranked.calls,
     )
 

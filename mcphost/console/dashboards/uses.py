@@ -4,17 +4,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
-from urllib.parse import urlencode
 from uuid import UUID
 
-from django.urls import reverse
-
+from mcphost.audit.call_list import WITH_QUESTIONS
 from mcphost.audit.summaries import selectors as summaries
+from mcphost.audit.summaries.batches import ERROR
 from mcphost.audit.summaries.figures import CallNumbers, Period
 from mcphost.catalogue.selectors import PrimitiveRow
+from mcphost.console.dashboards.calls_behind import CallsBehind, tenant_list, whole
 from mcphost.console.dashboards.charts import Chart, ChartSpan
 from mcphost.console.dashboards.panels import (
     HIGH,
+    Scope,
     Tile,
     calls_chart,
     error_rate,
@@ -43,15 +44,17 @@ class Use:
     p95: str
     last_at: datetime | None
     url: str
+    errors_url: str
 
 
 @dataclass(frozen=True, slots=True)
 class UsePage:
-    """The numbers on a primitive's page; `lines` are what became of its input requests, by client."""
+    """The numbers on a primitive's page; `lines` are what became of its input requests, by client, each with
+    the address of the calls that asked."""
 
     tiles: Sequence[Tile]
     chart: Chart
-    lines: Sequence[FunnelLine]
+    lines: Sequence[tuple[FunnelLine, str]]
     url: str
     empty: bool
 
@@ -64,7 +67,13 @@ def counted(primitive_type: PrimitiveType) -> bool:
 def uses(tenant: Tenant, rows: Iterable[PrimitiveRow], now: datetime) -> Mapping[UUID, Use]:
     """Return the numbers of a tenant's primitives in the last 7 days, by their ids."""
     numbers_by_target = summaries.by_target(tenant.pk, LISTED, now)
-    return {row.id: _use(tenant, row, numbers_by_target.get(_target(row), _NONE)) for row in rows}
+    links = CallsBehind(tenant_list(tenant.slug), LISTED.start(now))
+    return {
+        row.id: _use(
+            numbers_by_target.get(_target(row), _NONE), Scope(links, {"tool": _target(row)})
+        )
+        for row in rows
+    }
 
 
 def use_page(
@@ -77,36 +86,38 @@ def use_page(
     spans = [ChartSpan(point.at, point.until) for point in points]
     tenants = frozenset({tenant.pk})
     funnel = summaries.funnel(tenants, period, now, target=target, limit=MAX_CLIENTS)
+    scope = Scope(CallsBehind(tenant_list(tenant.slug), period.start(now)), {"tool": target})
     lines = [
-        line(client_row, tenant.slug, {"counted": period.value})
+        (
+            line(client_row, tenant.slug, {"counted": period.value}),
+            ""
+            if client_row.is_other
+            else scope.url(1, client=whole(client_row.client), questions=WITH_QUESTIONS),
+        )
         for client_row in funnel.rows
         if client_row.input_requests
     ]
     return UsePage(
-        tiles=tuple(tiles(total, _NONE, period)),
-        chart=calls_chart(spans, [point.numbers for point in points], total),
+        tiles=tuple(tiles(total, _NONE, period, scope)),
+        chart=calls_chart(spans, [point.numbers for point in points], total, scope),
         lines=lines,
-        url=_calls(tenant, row, period),
+        url=scope.url(total.calls),
         empty=not total.calls,
     )
 
 
-def _use(tenant: Tenant, row: PrimitiveRow, numbers: CallNumbers) -> Use:
+def _use(numbers: CallNumbers, scope: Scope) -> Use:
     return Use(
         calls=grouped(numbers.calls) if numbers.calls else NOTHING,
         errors=f"{grouped(numbers.errors)} ({error_rate(numbers)})" if numbers.errors else NOTHING,
         high=numbers.errors > HIGH * numbers.calls,
         p95=latency(numbers.p95_us),
         last_at=numbers.last_at,
-        url=_calls(tenant, row, LISTED) if numbers.calls else "",
+        url=scope.url(numbers.calls),
+        errors_url=scope.url(numbers.errors, outcome=ERROR),
     )
 
 
 def _target(row: PrimitiveRow) -> str:
     """Return the target of the calls of a primitive, as the record has it."""
     return row.uri or row.name
-
-
-def _calls(tenant: Tenant, row: PrimitiveRow, period: Period) -> str:
-    query = urlencode({"tool": _target(row), "period": period.value})
-    return f"{reverse('admin:calls', args=[tenant.slug])}?{query}"

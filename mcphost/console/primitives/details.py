@@ -74,6 +74,11 @@ class PrimitivePage:
     definition: Sequence[DefinitionPart] = ()
 
     @property
+    def live_number(self) -> int:
+        """The number of the version that was served last; 0 if none was."""
+        return next((version.number for version in self.versions if version.live), 0)
+
+    @property
     def icons(self) -> list[str]:
         """Those that our pages can show: the policy lets browsers load nothing from elsewhere."""
         sources = [str(icon.get("src", "")) for icon in self.row.fields.icons]

@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 from mcphost.console.tenants import clients
 from mcphost.kinds.primitive_types import PrimitiveType
+from mcphost.protocol.schemas import param_headers
 from mcphost.protocol.uri_templates import UriTemplate
 
 MAX_DEPTH = 4
@@ -97,8 +98,9 @@ def curl(
         return ""
     name = str(listing.get("name", ""))
     if primitive_type is PrimitiveType.TOOL:
-        filled = arguments(listing.get("inputSchema", {}))
-        return clients.curl(url, "tools/call", name, {"name": name, "arguments": filled})
+        schema = listing.get("inputSchema", {})
+        filled, mirrored = arguments(schema), param_headers(schema)
+        return clients.curl(url, "tools/call", name, {"name": name, "arguments": filled}, mirrored)
     if primitive_type is PrimitiveType.PROMPT:
         return clients.curl(url, "prompts/get", name, {"name": name, "arguments": filled})
     uri = str(listing.get("uri") or expanded(listing["uriTemplate"], filled))

@@ -45,6 +45,7 @@ from mcphost.console.primitives.primitives import PUBLISHED, row_of
 from mcphost.console.primitives.version_changes import changes
 from mcphost.console.records.filters import count_open
 from mcphost.kinds.primitive_types import PrimitiveType
+from mcphost.serving.execution import trials
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 
@@ -84,6 +85,11 @@ _AFFECTED = (
 
 
 _TRIALS = " Its trials are over: a response to one is refused."
+_TRIAL_ENDS: Mapping[PrimitiveVerb, str] = {
+    PrimitiveVerb.DISABLE: "The tool was disabled.",
+    PrimitiveVerb.ARCHIVE: "The tool was archived.",
+}
+"""The changes that end the trials of a tool, and the reason that these are given."""
 
 
 class RollBackForm(forms.ConsoleForm):
@@ -132,6 +138,10 @@ def version(
         before=before,
         changes=changes(before, shown_version),
         can_serve=not shown_version.live and PrimitiveVerb.PUBLISH in possible(row.state),
+        is_newer=any(
+            version.live and version.number < shown_version.number
+            for version in selectors.versions(row.id)
+        ),
     )
 
 
@@ -155,6 +165,7 @@ def roll_back(
         )
         if form.is_valid():
             if done:
+                _end_trials(request, row, "Another version of the tool is served.")
                 messages.success(request, f"{row.name}: version {restored.label} is served again.")
             return redirect(
                 return_links.row_url(request, WORDS[primitive_type].detail, tenant.slug, row.id)
@@ -168,7 +179,7 @@ def roll_back(
         f"Serve version {restored.number} again",
         f"{_SERVED_AGAIN if row.state is PrimitiveState.DISABLED else ''}"
         f"Clients get version {restored.label} of {row.name} instead of {row.version}. The working "
-        f"copy stays as it is. {_under_way(row, going_on=True)}",
+        f"copy stays as it is.{_trials_of(row)} {_under_way(row, going_on=True)}",
         form=form,
         bound={BASED_ON: read, STATE: was},
         harmless=True,
@@ -213,6 +224,8 @@ def move(
         elif primitive_verb is PrimitiveVerb.ENABLE:
             more = {"version": query_text(request.POST, BASED_ON)}
         if _run_service(request, row, lambda: service(row.id, actor(request), **more)):
+            if primitive_verb in _TRIAL_ENDS:
+                _end_trials(request, row, _TRIAL_ENDS[primitive_verb])
             messages.success(request, sentence.format(row.name))
         return redirect(
             return_links.row_url(request, WORDS[primitive_type].detail, tenant.slug, row.id)
@@ -221,8 +234,7 @@ def move(
         return HttpResponseNotAllowed(["POST"])
     title, explanation = _ENDS[primitive_verb]
     message = explanation.format(name=row.name, verb=WORDS[primitive_type].verb)
-    if primitive_type is PrimitiveType.TOOL:
-        message += _TRIALS
+    message += _trials_of(row)
     return _confirm(request, row, title, f"{message} {_under_way(row, going_on=False)}")
 
 
@@ -240,16 +252,16 @@ def delete(
     form = PrimitiveDeleteForm(row, *form_input(request))
     if request.method == "POST" and form.is_valid():
         if _run_service(request, row, lambda: services.delete(row.id, actor(request))):
+            _end_trials(request, row, "The tool was deleted.")
             messages.success(request, f"{row.name} is deleted.")
         return redirect(
             return_links.named_list_url(request, WORDS[primitive_type].listing, tenant.slug)
         )
-    trials = _TRIALS if primitive_type is PrimitiveType.TOOL else ""
     return _confirm(
         request,
         row,
         "Delete",
-        f"{row.name} and all its versions are deleted for good.{trials} What was recorded of its calls "
+        f"{row.name} and all its versions are deleted for good.{_trials_of(row)} What was recorded of its calls "
         f"stays. Type its name to confirm.",
         form=form,
     )
@@ -281,6 +293,7 @@ def bulk(
                 services.publish(row.id, actor(request), based_on=based_on, was=was)
             else:
                 services.disable(row.id, actor(request))
+                _end_trials(request, row, _TRIAL_ENDS[PrimitiveVerb.DISABLE])
         except CatalogueError as refusal:
             messages.error(request, f"{row.name} was left as it is. {_refusal_text(row, refusal)}")
         else:
@@ -322,6 +335,16 @@ def _version_of(row: PrimitiveRow, version_id: UUID) -> tuple[VersionRow, Versio
         if version.id == version_id:
             return version, next(iter(versions[index + 1 :]), None)
     raise Http404
+
+
+def _trials_of(row: PrimitiveRow) -> str:
+    return _TRIALS if row.primitive_type is PrimitiveType.TOOL else ""
+
+
+def _end_trials(request: SignedInRequest, row: PrimitiveRow, reason: str) -> None:
+    """End the trials of a tool, so that none goes on and none is listed as open."""
+    if row.primitive_type is PrimitiveType.TOOL:
+        trials.end_all(row.tenant_id, row.name, reason, actor(request))
 
 
 def _under_way(row: PrimitiveRow, *, going_on: bool) -> str:

@@ -1,4 +1,5 @@
-"""A `curl` command that makes a recorded call again: a POST with the headers of its revision.
+"""`curl` commands: one that makes a recorded call again, a POST with the headers of its revision; and the parts of
+requests that all pages show.
 
 The credential is `$MCP_TOKEN`. Arguments that the reader may not see are `$ARGUMENTS`.
 """
@@ -20,6 +21,8 @@ from mcphost.protocol.revisions import REVISIONS, Revision
 from mcphost.protocol.schemas import ParamHeader
 from mcphost.runtime.call import Delivery, PrincipalKind
 
+Json = dict[str, Any]
+
 _PLAIN: Final = re.compile(r"(?!=\?)[!-~](?:[ -~]*[!-~])?")
 """A header value that needs no encoding."""
 _CLIENT: Final = {"name": "curl", "version": "1"}
@@ -29,8 +32,8 @@ _CAPABILITIES: Final[Mapping[str, tuple[str, Any]]] = {
     "sampling/createMessage": ("sampling", {}),
     "roots/list": ("roots", {}),
 }
-
-Json = dict[str, Any]
+ALL_CAPABILITIES: Final[Json] = dict(_CAPABILITIES.values())
+"""What a client declares so that any tool may ask it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,23 +72,52 @@ def repeat(repetition: Repetition) -> CurlCommand:
     revision = REVISIONS.get(repetition.first.revision)
     if revision is None:
         text = command(
-            repetition.url, _headers(repetition), _body(repetition, _meta(repetition.call))
+            repetition.url,
+            _headers(repetition),
+            _body(repetition, request_meta(_capabilities(repetition.call))),
         )
     else:
         text = _in_session(repetition, revision)
     return CurlCommand(text, tuple(_notes(repetition, revision)))
 
 
+def request_headers(
+    method: str,
+    target: str,
+    arguments: Mapping[str, Any] | None,
+    mirrored: Sequence[ParamHeader],
+) -> list[str]:
+    """The headers that the stateless revision adds to a request, as shell words. `target` is empty if it has none."""
+    headers = [
+        f"MCP-Protocol-Version: {REVISION}",
+        f"Mcp-Method: {_value(method)}",
+        *([f"Mcp-Name: {_value(target)}"] if target else []),
+        *(f"Mcp-Param-{name}: {_value(value)}" for name, value in _mirrored(arguments, mirrored)),
+    ]
+    return [*map(quote, headers)]
+
+
+def request_meta(capabilities: Json) -> Json:
+    """The member `_meta` of the params of such a request."""
+    return {
+        "_meta": {
+            "io.modelcontextprotocol/protocolVersion": REVISION,
+            "io.modelcontextprotocol/clientInfo": _CLIENT,
+            "io.modelcontextprotocol/clientCapabilities": capabilities,
+        }
+    }
+
+
+def request_body(method: str, params: Json, id: int = 1) -> str:
+    """A request as JSON. ASCII only: what is pasted into a terminal must have no character that it cannot show."""
+    return json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+
+
 def _headers(repetition: Repetition) -> list[str]:
     """The headers of a request of the stateless revision, as shell words."""
     first = repetition.first
-    own = [
-        f"MCP-Protocol-Version: {REVISION}",
-        f"Mcp-Method: {_value(first.method)}",
-        f"Mcp-Name: {_value(first.target)}",
-        *(f"Mcp-Param-{name}: {_value(value)}" for name, value in _mirrored(repetition)),
-    ]
-    return [*_common(first), *map(quote, own)]
+    own = request_headers(first.method, first.target, repetition.arguments, repetition.mirrored)
+    return [*_common(first), *own]
 
 
 def _common(first: EntryView) -> list[str]:
@@ -97,11 +129,13 @@ def _common(first: EntryView) -> list[str]:
     ]
 
 
-def _mirrored(repetition: Repetition) -> list[tuple[str, str]]:
+def _mirrored(
+    arguments: Mapping[str, Any] | None, mirrored: Sequence[ParamHeader]
+) -> list[tuple[str, str]]:
     """The headers that repeat arguments, with their values."""
     headers = []
-    for param in repetition.mirrored:
-        value: Any = repetition.arguments
+    for param in mirrored:
+        value: Any = arguments
         for step in param.path:
             value = value.get(step) if isinstance(value, Mapping) else None
         if isinstance(value, bool):
@@ -120,13 +154,13 @@ def _in_session(repetition: Repetition, revision: Revision) -> str:
         "capabilities": _capabilities(repetition.call),
         "clientInfo": _CLIENT,
     }
-    begun = command(repetition.url, common, quote(_json(_message("initialize", start, 0))), "-si")
+    begun = command(repetition.url, common, quote(request_body("initialize", start, 0)), "-si")
     ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
     headers = [*common, *versioned, _SESSION]
     return "\n".join(
         (
             f"MCP_SESSION=$({begun} | tr -d '\\r' | awk 'tolower($1) == \"mcp-session-id:\" {{print $2}}')",
-            command(repetition.url, headers, quote(_json(ready))),
+            command(repetition.url, headers, quote(json.dumps(ready))),
             command(repetition.url, headers, _body(repetition, {})),
         )
     )
@@ -137,32 +171,13 @@ def _body(repetition: Repetition, before: Json) -> str:
     first = repetition.first
     params: Json = {**before, NAME_FIELDS.get(first.method, "name"): first.target}
     if first.method == "resources/read":
-        return quote(_json(_message(first.method, params)))
+        return quote(request_body(first.method, params))
     if repetition.arguments is not None:
-        message = _message(first.method, {**params, "arguments": dict(repetition.arguments)})
-        return quote(_json(message))
+        arguments = dict(repetition.arguments)
+        return quote(request_body(first.method, {**params, "arguments": arguments}))
     end = "{}}}"
-    text = _json(_message(first.method, {**params, "arguments": {}}))
+    text = request_body(first.method, {**params, "arguments": {}})
     return f'{quote(text.removesuffix(end))}"$ARGUMENTS"{quote(end.removeprefix("{}"))}'
-
-
-def _message(method: str, params: Json, id: int = 1) -> Json:
-    return {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
-
-
-def _json(value: Any) -> str:
-    # ASCII only: what is pasted into a terminal must have no character that it cannot show.
-    return json.dumps(value)
-
-
-def _meta(call: Timeline) -> Json:
-    return {
-        "_meta": {
-            "io.modelcontextprotocol/protocolVersion": REVISION,
-            "io.modelcontextprotocol/clientInfo": _CLIENT,
-            "io.modelcontextprotocol/clientCapabilities": _capabilities(call),
-        }
-    }
 
 
 def _capabilities(call: Timeline) -> Json:
@@ -189,7 +204,7 @@ def _notes(repetition: Repetition, revision: Revision | None) -> list[str]:
                 for param in repetition.mirrored
                 if revision is None
             ]
-        elif REDACTED in _json(repetition.arguments):
+        elif REDACTED in json.dumps(repetition.arguments):
             notes.append(f"Values that are `{REDACTED}` were not recorded: fill them in.")
     if revision is not None:
         notes.append(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from mcphost.audit.call_times import began
 from mcphost.audit.records import INPUT_REQUIRED
 from mcphost.audit.timeline import CANCELLED, EXPIRED, LOST, OPEN, Timeline, TimelineAttempt
 
@@ -157,18 +158,13 @@ def draw(call_parts: Sequence[CallPart]) -> CallPicture | None:
 
 def _runs(call: Timeline) -> list[CallPart]:
     """The runs of rounds by start. One without a recorded end reaches to the next run."""
-    responded_at = {
-        (answer.entry.round, answer.entry.http_request_id): answer.entry.at
-        for round in call.rounds
-        for answer in reversed(round.answers)
-    }
     labelled_runs = []
     for round in call.rounds:
         for number, attempt in enumerate(round.attempts, 1):
             label = f"Round {round.number}"
             if len(round.attempts) > 1:
                 label += f", run {number}"
-            start = _start(attempt, responded_at.get((attempt.round, attempt.http_request_id)))
+            start = attempt.entry.at if attempt.finished is None else began(attempt.finished)
             labelled_runs.append((start, label, attempt))
     labelled_runs.sort(key=lambda labelled_run: labelled_run[0])
     runs = []
@@ -180,17 +176,6 @@ def _runs(call: Timeline) -> list[CallPart]:
             end = labelled_runs[index + 1][0] if index + 1 < len(labelled_runs) else start
             runs.append(CallPart(PartType.UNKNOWN, label, start, end, attempt))
     return runs
-
-
-def _start(attempt: TimelineAttempt, responded_at: datetime | None) -> datetime:
-    """When the server began: with the responses, the start, or before the end, as is recorded."""
-    times = [] if responded_at is None else [responded_at]
-    if attempt.started is not None:
-        times.append(attempt.started.at)
-    if attempt.finished is not None:
-        lasted = timedelta(microseconds=max(0, attempt.finished.duration_us or 0))
-        times.append(attempt.finished.at - lasted)
-    return min(times)
 
 
 def _wait(before: CallPart, until: datetime, settled: Mapping[int, datetime]) -> list[CallPart]:

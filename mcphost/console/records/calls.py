@@ -13,6 +13,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from mcphost.audit import call_list, selectors
+from mcphost.audit.call_times import times_of
 from mcphost.audit.entries import EntryView, PayloadView
 from mcphost.audit.summaries import selectors as summaries
 from mcphost.audit.timeline import Timeline
@@ -164,6 +165,7 @@ def _show_call(
         curl=call_curl.repeat(repetition),
         related=_related(request.tenant, first),
         first=first,
+        times=times_of(timeline, now),
         kept=kept,
         total=_total(timeline),
         **more,

@@ -125,12 +125,20 @@ def erase_payload(tenant_id: UUID, entry_id: UUID, actor: Actor) -> bool:
 
 
 def view_on_record(request: SignedInRequest, tenant: Tenant, entries: Sequence[EntryView]) -> None:
-    """Record that the user reads the payloads of these entries, before they are shown."""
-    services.record_each(
+    """Record that the user reads the payloads of these entries of one call, before they are shown.
+
+    It is one entry, which names them all.
+    """
+    if not entries:
+        return
+    first = entries[0]
+    ids = [str(entry.id) for entry in entries]
+    services.record(
         PAYLOAD_VIEWED,
-        {str(entry.id): {"tool": entry.target, "call": str(entry.call or "")} for entry in entries},
         actor=actor(request),
         tenant=tenant.pk,
+        target=ids[0] if len(ids) == 1 else str(first.call or ""),
+        facts={"tool": first.target, "call": str(first.call or ""), "payloads": ids},
     )
 
 

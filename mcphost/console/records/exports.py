@@ -13,7 +13,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
@@ -74,7 +74,8 @@ _COLUMNS = (
     "protocol_version",
     "delivery",
     "rounds",
-    "last_round_ms",
+    "server_ms",
+    "waited_ms",
     "input_requests",
     "responses",
     "rejected",
@@ -341,12 +342,17 @@ def _row(listed: call_list.ListedCall, slug: str) -> Row:
         "protocol_version": entry.revision,
         "delivery": entry.delivery,
         "rounds": entry.round,
-        "last_round_ms": None if entry.duration_us is None else entry.duration_us / 1000,
+        "server_ms": _milliseconds(listed.server),
+        "waited_ms": _milliseconds(listed.waited),
         "input_requests": listed.questions,
         "responses": dict(listed.answers),
         "rejected": listed.refused,
         "trace_id": entry.trace_id,
     }
+
+
+def _milliseconds(length: timedelta | None) -> float | None:
+    return None if length is None else length / timedelta(milliseconds=1)
 
 
 CALLS: Final = ExportedList("calls", "calls.exported", _COLUMNS, _read_calls)

@@ -13,11 +13,14 @@ from django.http import QueryDict
 from mcphost.audit import call_list
 from mcphost.audit.call_list import REFUSED, WITH_QUESTIONS, ListedCall, WaitingQuestion
 from mcphost.audit.entries import UNKNOWN, EntryView
-from mcphost.audit.selectors import EntryFilter
-from mcphost.audit.timeline import EXPIRED, INVALID, LOST, OPEN, UNASKED
+from mcphost.audit.selectors import MADE_BY_CLIENTS, MADE_BY_TRIALS, EntryFilter
+from mcphost.audit.summaries.batches import ERROR
+from mcphost.audit.summaries.search import EXPIRING, NO_ERROR
+from mcphost.audit.timeline import DECLINED, EXPIRED, INVALID, LOST, OPEN, UNASKED
 from mcphost.console.base import query_text
 from mcphost.console.records.ranges import ANY_TIME, DateRange, range_of
 from mcphost.console.records.stages import QUESTION_STATES
+from mcphost.console.templatetags.questions import outcome
 from mcphost.runtime.call import Delivery
 from mcphost.runtime.outcomes import FailureKind
 from mcphost.serving.execution import audit_records
@@ -52,6 +55,7 @@ STATES = tuple(
             EXPIRED,
             LOST,
             audit_records.COMPLETE,
+            DECLINED,
             *(kind.value for kind in FailureKind),
             audit_records.YIELDED,
             audit_records.DEFERRED,
@@ -61,6 +65,17 @@ STATES = tuple(
     )
 )
 """The statuses that a call can have."""
+OUTCOMES: Mapping[str, str] = {
+    **{state: outcome(state) for state in STATES},
+    ERROR: "any error",
+    NO_ERROR: "neither error nor declined",
+    EXPIRING: "expires within ten minutes",
+}
+"""The values by which calls are filtered according to how they ended."""
+MADE_BY: Mapping[str, str] = {
+    MADE_BY_CLIENTS: "clients",
+    MADE_BY_TRIALS: "trials in the console",
+}
 QUESTIONS: Mapping[str, str] = {
     WITH_QUESTIONS: "with input requests",
     "accept": "accepted",
@@ -107,10 +122,11 @@ UNCERTAIN = frozenset(
 """The states that do not tell whether the task of a call goes on."""
 _FREE = ("tenant", "tool", "principal", "client", "call", "trace", "words")
 _FIXED: Mapping[str, Collection[str]] = {
-    "outcome": STATES,
+    "outcome": OUTCOMES,
     "questions": QUESTIONS,
     "state": QUESTION_STATES,
     "counted": PERIODS,
+    "made_by": MADE_BY,
     "area": AREAS,
     "period": PERIODS,
 }
@@ -121,6 +137,7 @@ LABELS: Mapping[str, str] = {
     "questions": "Input requests",
     "state": "State",
     "counted": "Counted in",
+    "made_by": "Made by",
     "area": "Area",
     "period": "Period",
 }
@@ -140,6 +157,7 @@ class RecordFilter:
     questions: str = ""
     state: str = ""
     counted: str = ""
+    made_by: str = ""
     principal: str = ""
     client: str = ""
     call: str = ""
@@ -209,6 +227,7 @@ class RecordFilter:
             target=self.tool,
             outcome=self.outcome,
             questions=self.questions,
+            made_by=self.made_by,
             principal=self.principal,
             client=self.client,
             call=self.call,
@@ -316,6 +335,11 @@ def still_open_keys(task_calls: Iterable[UUID | None]) -> frozenset[tuple[UUID, 
     return open_questions(calls) if calls else frozenset()
 
 
+def of_clients(questions: Iterable[WaitingQuestion]) -> list[WaitingQuestion]:
+    """Leave out questions of trials in the console: they are no traffic."""
+    return [question for question in questions if question.entry.delivery != Delivery.PLAYGROUND]
+
+
 def count_open(
     tenants: frozenset[UUID] | None,
     now: datetime,
@@ -323,7 +347,7 @@ def count_open(
     target: str = "",
     until: datetime | None = None,
 ) -> int:
-    """Count the open input requests, without those that `still_open` leaves out: of one target, or
+    """Count the open input requests to clients, without those that `still_open` leaves out: of one target, or
     that expire by `until`."""
     waiting = call_list.count_waiting(tenants, now, target=target, until=until)
     return waiting + count_open_questions(tenants, tool=target, until=until)

@@ -7,13 +7,13 @@ from types import MappingProxyType
 
 from mcphost.console.records.filters import (
     AREAS,
+    MADE_BY,
+    OUTCOMES,
     PERIOD_NAMES,
     QUESTIONS,
-    STATES,
     RecordFilter,
 )
 from mcphost.console.records.stages import QUESTION_STATES
-from mcphost.console.templatetags.questions import outcome
 
 _TEXTS: Mapping[str, tuple[str, str]] = {
     "tenant": ("Tenant", "slug"),
@@ -25,15 +25,16 @@ _TEXTS: Mapping[str, tuple[str, str]] = {
     "words": ("Error text", "words"),
 }
 _CHOICES: Mapping[str, tuple[str, Mapping[str, str]]] = {
-    "outcome": ("Outcome", {state: outcome(state) for state in STATES}),
+    "outcome": ("Outcome", OUTCOMES),
     "questions": ("Input requests", QUESTIONS),
     "state": ("State", QUESTION_STATES),
     "counted": ("Counted in", PERIOD_NAMES),
+    "made_by": ("Made by", MADE_BY),
     "area": ("Area", {name: label for name, (label, _) in AREAS.items()}),
     "period": ("Period", PERIOD_NAMES),
 }
 OF_CALLS = (
-    "period", "dates", "outcome", "tool", "principal", "client", "questions", "words", "call",
+    "period", "dates", "outcome", "tool", "principal", "client", "questions", "made_by", "words", "call",
 )  # fmt: skip
 OF_QUESTIONS = ("period", "dates", "state", "tool", "principal", "client")
 BY_LINKS = ("trace", "counted")

@@ -53,6 +53,24 @@ _TONES: Mapping[str, str] = {
 """The colour of each state or outcome; one that is not listed is a failure."""
 
 
+_ENDED_WORKERS: Mapping[str, str] = {
+    "late": "silent for too long",
+    "lost": "died",
+    "cancelled": "with a cancelled call",
+    "unclean": "not clean after a job",
+    "worn": "after their share of jobs",
+    "tenant": "to make room for another tenant",
+    "check": "after checking a script",
+    "closed": "as the process ended",
+}
+
+
+@register.filter
+def ended_worker(reason: str) -> str:
+    """Why workers of the sandbox were ended, in words."""
+    return _ENDED_WORKERS.get(reason, reason)
+
+
 @register.filter
 def when(moment: datetime | None) -> str | SafeString:
     """A relative time, with the exact time in UTC as its title.
@@ -75,8 +93,17 @@ def _relative_time(moment: datetime) -> str:
     if abs(now - moment) < timedelta(minutes=1):
         return "just now" if moment <= now else "in a moment"
     if moment > now:
-        return f"in {timeuntil(moment, now, depth=1)}"
+        return f"in {timeuntil(now + nearly(moment - now), now, depth=1)}"
     return f"{timesince(moment, now, depth=1)} ago"
+
+
+def nearly(remaining: timedelta) -> timedelta:
+    """A time that is left, rounded up if it is just below a whole unit: what lasts a week is not "6 days" at once."""
+    for unit in (timedelta(days=1), timedelta(hours=1), timedelta(minutes=1)):
+        if remaining > unit - unit / 24:
+            whole = -(-remaining // unit) * unit
+            return whole if whole - remaining < unit / 24 else remaining
+    return remaining
 
 
 @register.filter
@@ -203,10 +230,16 @@ _TIME = re.compile(r"^(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d(?:\.\d+)?\+00:00$")
 def brief(facts: Mapping[str, Any]) -> str:
     """The facts of an entry in one line, without those that its row shows elsewhere."""
     return ", ".join(
-        f"{name.replace('_', ' ')}: {_names(value) if name == 'changed' else _plain(value)}"
+        f"{name.replace('_', ' ')}: {_brief_value(name, value)}"
         for name, value in facts.items()
         if value not in (None, "", []) and name not in _SHOWN_ELSEWHERE
     )
+
+
+def _brief_value(name: str, value: Any) -> str:
+    if name == "payloads" and isinstance(value, list):
+        return str(len(value))
+    return _names(value) if name == "changed" else _plain(value)
 
 
 def _names(value: Any) -> str:

@@ -62,6 +62,7 @@ _FATES: Mapping[str, tuple[str, str]] = {
     audit_records.YIELDED: ("info", "moved to another process"),
     audit_records.DEFERRED: ("info", "became a task"),
     audit_records.CANCELLED: ("plain", "cancelled"),
+    timeline.DECLINED: ("plain", "declined"),
     FailureKind.TOOL_ERROR: ("warn", "tool error"),
     FailureKind.INVALID_ARGUMENTS: ("warn", "invalid arguments"),
     FailureKind.INVALID_RESULT: ("bad", "invalid result"),
@@ -105,6 +106,7 @@ _STATUSES: Mapping[str, tuple[str, str]] = {
     listing.WAITING: ("warn", "waits for responses"),
     TaskState.COMPLETED: ("good", "completed"),
     TaskState.FAILED: ("bad", "failed"),
+    listing.FAILED_RECENTLY: ("bad", "failed in the last day"),
     TaskState.CANCELLED: ("plain", "cancelled"),
 }
 _ANSWERS: Mapping[str, tuple[str, str]] = {

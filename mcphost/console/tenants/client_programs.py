@@ -1,9 +1,11 @@
 """Programs of the Python and TypeScript SDKs that connect to a tenant: to paste into a file and run."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
+
+from mcphost.protocol.schemas import ParamHeader
 
 _PYTHON: Final = """\
 import asyncio
@@ -145,6 +147,7 @@ class ExampleCall:
 
     tool: str
     arguments: Mapping[str, Any]
+    mirrored: Sequence[ParamHeader] = ()
 
 
 def python(url: str, authorization: str, called: ExampleCall | None) -> str:

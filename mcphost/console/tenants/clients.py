@@ -1,15 +1,21 @@
 """Ready-to-paste snippets that connect a client to a tenant."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from shlex import quote
 from typing import Any, Final, NamedTuple
 
-from mcphost.console.records.call_curl import command
+from mcphost.console.records.call_curl import (
+    ALL_CAPABILITIES,
+    command,
+    request_body,
+    request_headers,
+    request_meta,
+)
 from mcphost.console.tenants import client_programs as programs
 from mcphost.console.tenants.client_programs import ExampleCall
-from mcphost.protocol.eras import REVISION
+from mcphost.protocol.schemas import ParamHeader
 
 STAND_IN = "YOUR_TOKEN"
 TERMINAL: Final = "in a terminal"
@@ -240,7 +246,8 @@ def _curl(target: SetupTarget) -> Setup:
         text = curl(target.url, "tools/list", "", {})
     else:
         params = {"name": target.called.tool, "arguments": dict(target.called.arguments)}
-        text = curl(target.url, "tools/call", target.called.tool, params)
+        mirrored = target.called.mirrored
+        text = curl(target.url, "tools/call", target.called.tool, params, mirrored)
     return _setup("curl", "curl", None, (TERMINAL, text.replace(STAND_IN, target.token)))
 
 
@@ -266,27 +273,25 @@ def _servers(target: SetupTarget, server: Mapping[str, Any]) -> str:
     return json.dumps({"mcpServers": {target.slug: server}}, indent=2)
 
 
-def curl(url: str, method: str, named: str, params: Mapping[str, Any]) -> str:
-    """Return a `curl` command for one request; `named` is the value of `Mcp-Name`, if it has one."""
-    body = {
-        "jsonrpc": "2.0",
-        "id": 1,
-        "method": method,
-        "params": {
-            "_meta": {
-                "io.modelcontextprotocol/protocolVersion": REVISION,
-                "io.modelcontextprotocol/clientInfo": {"name": "curl", "version": "1"},
-                "io.modelcontextprotocol/clientCapabilities": {},
-            },
-            **params,
-        },
-    }
+def curl(
+    url: str,
+    method: str,
+    named: str,
+    params: Mapping[str, Any],
+    mirrored: Sequence[ParamHeader] = (),
+) -> str:
+    """Return a `curl` command for one request, of a client that can be asked anything; `named` is the value of `Mcp-Name`,
+    if it has one, and `mirrored` are the arguments that the tool wants in headers too."""
     headers = (
-        f"Authorization: Bearer {STAND_IN}",
-        "Content-Type: application/json",
-        "Accept: application/json, text/event-stream",
-        f"MCP-Protocol-Version: {REVISION}",
-        f"Mcp-Method: {method}",
-        *([f"Mcp-Name: {named}"] if named else []),
+        *map(
+            quote,
+            (
+                f"Authorization: Bearer {STAND_IN}",
+                "Content-Type: application/json",
+                "Accept: application/json, text/event-stream",
+            ),
+        ),
+        *request_headers(method, named, params.get("arguments"), mirrored),
     )
-    return command(url, map(quote, headers), quote(json.dumps(body, ensure_ascii=False)))
+    body = request_body(method, {**request_meta(ALL_CAPABILITIES), **params})
+    return command(url, headers, quote(body))

@@ -27,13 +27,20 @@ from mcphost.console.base import (
     show,
 )
 from mcphost.console.dashboards.attention import Viewer, hands
+from mcphost.console.dashboards.calls_behind import tenant_list
 from mcphost.console.dashboards.first_steps import first_steps
 from mcphost.console.dashboards.panels import panel
 from mcphost.console.forms import forms
 from mcphost.console.forms.edits import Edit
 from mcphost.console.paging import page_by_name
 from mcphost.console.periods import asked_period
-from mcphost.console.records.filters import count_open, named_calls, named_waiting, still_open
+from mcphost.console.records.filters import (
+    count_open,
+    named_calls,
+    named_waiting,
+    of_clients,
+    still_open,
+)
 from mcphost.console.tenants.counts import counts
 from mcphost.tenants import services
 from mcphost.tenants.access import allowed, lock_open_tenant, visible_tenants
@@ -204,7 +211,7 @@ def overview(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     """Show one tenant: its numbers and what needs attention; where clients connect, what it offers."""
     own, now = frozenset({tenant.pk}), timezone.now()
     may_read = allowed(request.user, tenant, Permission.VIEW_RECORDS)
-    waiting = still_open(call_list.waiting(own, now)) if may_read else []
+    waiting = of_clients(still_open(call_list.waiting(own, now))) if may_read else []
     recent = call_list.calls(EntryFilter(own), now, limit=RECENT).calls if may_read else ()
     period_choice, steps = asked_period(request.GET), first_steps(request.user, tenant)
     viewer = Viewer(request.user, own if may_read else frozenset(), tenant)
@@ -215,7 +222,9 @@ def overview(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         counts=counts(own)[tenant.pk],
         steps=steps,
         hands=hands(viewer, [tenant], waiting, now) if tenant.closed_at is None else (),
-        panel=panel(own, period_choice, now) if may_read and steps is None else None,
+        panel=panel(own, period_choice, now, tenant_list(tenant.slug))
+        if may_read and steps is None
+        else None,
         period_choice=period_choice,
         calls=named_calls(recent),
         waiting=named_waiting(waiting[:RECENT]),

@@ -16,7 +16,9 @@ from uuid import UUID
 import orjson
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
+from django.utils import timezone
 
+from mcphost.audit import call_list
 from mcphost.audit.records import Actor, new_id
 from mcphost.catalogue import selectors as catalogue
 from mcphost.catalogue.drafts import compile_draft
@@ -204,6 +206,12 @@ async def run(trial: Trial) -> TrialRound:
 def end(call: UUID, tenant: UUID, reason: str, actor: Actor) -> None:
     """End a trial that waits for its operator, and record why; nothing if it has ended."""
     cancelling.cancel(call, tenant, reason, actor)
+
+
+def end_all(tenant: UUID, target: str, reason: str, actor: Actor) -> None:
+    """End the trials of a tool that wait for their operators: the tool that they tried is another one now, or gone."""
+    for call in call_list.open_trials(tenant, target, timezone.now()):
+        end(call, tenant, reason, actor)
 
 
 class _Prepared(NamedTuple):

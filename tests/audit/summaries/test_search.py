@@ -14,7 +14,7 @@ from mcphost.audit.call_list import ListedCall
 from mcphost.audit.models import CallSummary
 from mcphost.audit.selectors import EntryFilter
 from mcphost.audit.summaries import counting, search
-from mcphost.runtime.call import Client, Principal, PrincipalKind
+from mcphost.runtime.call import Client, Delivery, Principal, PrincipalKind
 from tests.audit.recorded_calls import MINUTE, Story, follow, keep
 
 pytestmark = pytest.mark.django_db
@@ -36,7 +36,10 @@ CALLERS = ("ada", "Ada", "ada's laptop", "anonymous", "bob", "7")
 TRACES = ("ab" * 16, "cd" * 16, "")
 REASONS = ("The warehouse did not answer", "no such order", "50% of it\\failed", "")
 QUESTIONS = ("asked", "accept", "decline", "invalid", "unasked", "refused")
-OUTCOMES = ("complete", "tool_error", "open", "expired", "unknown", "cancelled", "input_required")
+OUTCOMES = (
+    "complete", "tool_error", "declined", "error", "open", "expired", "unknown", "cancelled",
+    "input_required",
+)  # fmt: skip
 LIMIT = 5
 CALLS = 60
 
@@ -56,6 +59,7 @@ def made(rng: random.Random, now: datetime) -> Story:
         client=Client(rng.choice(CLIENTS)),
         method="resources/read" if "://" in target else "tools/call",
         trace_id=rng.choice(TRACES),
+        delivery=rng.choice((Delivery.MODERN, Delivery.MODERN, Delivery.PLAYGROUND)),
     )
     ENDS[rng.randrange(len(ENDS))](story, rng)
     return story
@@ -106,8 +110,9 @@ def chosen_by(rng: random.Random, now: datetime, calls: Sequence[ListedCall]) ->
         "target": TARGETS,
         "outcome": OUTCOMES,
         "questions": QUESTIONS,
-        "principal": (*CALLERS, "tok_1", "ad", "9", "%", "nobody"),
-        "client": (*filter(None, CLIENTS), "curs", "界", "unheard"),
+        "principal": (*CALLERS, "tok_1", "ad", "9", "%", "nobody", '"ada"', '"ad"'),
+        "client": (*filter(None, CLIENTS), "curs", "界", "unheard", '"cursor"', '""', '"'),
+        "made_by": ("clients", "trials"),
         "call": (
             some.call.hex[:3],
             some.call.hex[:7],
@@ -141,16 +146,22 @@ def fits(row: ListedCall, chosen: EntryFilter, unasked: frozenset[UUID | None]) 
         (chosen.tenants is None or entry.tenant in chosen.tenants)
         and chosen.target in ("", entry.target)
         and chosen.trace in ("", entry.trace_id)
-        and chosen.outcome in ("", row.state)
+        and chosen.outcome in ("", row.state, "error" if row.state == "tool_error" else "")
+        and chosen.made_by in ("", "trials" if entry.delivery == "playground" else "clients")
         and answered.get(chosen.questions, bool(row.answers.get(chosen.questions)))
-        and (not said or said in (entry.actor_id, entry.token_id) or part(said, entry.actor_label))
-        and part(chosen.client, entry.client_name)
+        and (not said or said in (entry.actor_id, entry.token_id) or named(said, entry.actor_label))
+        and named(chosen.client, entry.client_name)
         and entry.call is not None
         and entry.call.hex.startswith(digits)
         and all(part(word, entry.reason) for word in chosen.words.split())
         and (chosen.since is None or entry.at >= chosen.since)
         and (chosen.until is None or entry.at < chosen.until)
     )
+
+
+def named(said: str, name: str) -> bool:
+    is_whole = len(said) > 1 and said.startswith('"') and said.endswith('"')
+    return name == said[1:-1] if is_whole else part(said, name)
 
 
 def part(said: str, whole: str) -> bool:

@@ -92,7 +92,7 @@ def test_console_trials_are_listed_but_not_counted_as_traffic(now: datetime) -> 
     for text in ("n", "console"):
         found_calls = call_list.calls(EntryFilter(tenants=OURS, client=text), now).calls
         assert sum(each.entry.target == "tried" for each in found_calls) == 4
-    assert call_list.count_waiting(OURS, now) == 1
+    assert call_list.count_waiting(OURS, now) == 0
     assert call_list.count_waiting(OURS, now, until=now + 2 * HALF_HOUR) == 0
     assert call_list.overdue(OURS, {(ACME, "tried"): 1.0}, now + HALF_HOUR / 2) == ()
 

@@ -60,7 +60,7 @@ def test_the_page_of_a_tool_has_numbers_per_period_and_a_chart(cast, acme, audit
     chart = page.context["use"].chart
     totals = [(measure.label, measure.total) for measure in chart.measures]
     assert totals == [("Errors", "2"), ("Without error", "4")]
-    cells = [dict(row.cells) for row in chart.rows]
+    cells = [{cell.label: cell.text for cell in row.cells} for row in chart.rows]
     assert sum(int(each["Without error"]) for each in cells) == 4
     assert sum(int(each["Errors"]) for each in cells) == 2
     assert 'aria-label="Numbers of Calls"' in page.content.decode()

@@ -97,6 +97,47 @@ def test_a_roll_back_does_not_replace_a_version_published_in_the_meantime(operat
     assert "has not changed since version 1+" in twice
 
 
+def test_only_an_older_version_is_called_a_roll_back(operator: Client, say: str) -> None:
+    operator.post(f"{say}{version(1)}serve/", {"note": ""})
+    text = operator.get(say).content.decode()
+    assert 'aria-label="Serve version 2…"' in text
+    assert "Roll back" not in text
+    assert "Serve this version…" in operator.get(say + version(2)).content.decode()
+    operator.post(f"{say}{version(2)}serve/", {"note": ""})
+    assert 'aria-label="Roll back… to version 1"' in operator.get(say).content.decode()
+
+
+def test_nothing_of_a_disabled_tool_is_called_served(operator: Client, say: str) -> None:
+    operator.post(f"{say}disable/")
+    operator.post(f"{say}edit/", form(title="Third"))
+    text = operator.get(say).content.decode()
+    assert "differs from the last published version. Nothing is served now." in text
+    assert "<th>Last published</th>" in text
+    assert "what is served" not in text
+    assert "As clients would see it" in text
+    (badge,) = re.findall(r"</code> <span class=\"c-badge c-plain\">not served</span>", text)
+    assert badge
+    assert ">live<" not in text + operator.get(say + version(2)).content.decode()
+
+
+def test_what_clients_see_is_apart_from_how_the_server_runs_a_tool(operator: Client, say: str):
+    text = operator.get(say).content.decode()
+    _, _, seen = text.partition("<h2>As clients see it</h2>")
+    seen, _, settings = seen.partition("<h2>How the server runs it</h2>")
+    for name in ("Function", "Scopes", "Time limit", "Target time"):
+        assert f"<dt>{name}</dt>" in settings
+        assert f"<dt>{name}</dt>" not in seen
+
+
+def test_a_missing_description_is_asked_for_by_what_can_have_one(operator: Client) -> None:
+    config = {"method": "GET", "url": "https://api.example.com/"}
+    page = operator.post(f"{TOOLS}new/", {"kind": "http", "name": "no-text", **config})
+    text = operator.get(page["Location"]).content.decode() if page.status_code == 302 else ""
+    text = text or page.content.decode()
+    assert "Write a description: models choose tools by it, and people prompts." in text
+    assert "The code has no description" not in text
+
+
 def test_a_version_of_another_tool_or_tenant_is_unknown(operator, acme, globex, say):
     for foreign in (acme.version, globex.version):
         for page in (f"{say}versions/{foreign}/", f"{say}versions/{foreign}/serve/"):

@@ -50,9 +50,9 @@ def test_a_call_of_two_rounds_is_drawn_as_server_time_and_waiting_time() -> None
     story.back(2 * MINUTE).answer("reason")
     story.play("start; end")
     assert told(story) == [
-        ("server", "Round 1", 3 * SECOND),
-        ("response", "Waiting for reason, colour", 2 * MINUTE + SECOND),
-        ("server", "Round 2", 2 * SECOND),
+        ("server", "Round 1", 3 * MS),
+        ("response", "Waiting for reason, colour", 2 * MINUTE + 3 * SECOND - 3 * MS),
+        ("server", "Round 2", 3 * MS),
     ]
 
 

@@ -91,9 +91,19 @@ def test_an_auditor_reads_all_payloads_of_a_call_and_each_view_is_recorded(audit
     assert len([each for each in made if each["sql"].startswith("INSERT")]) == 1
     for part in ("Which reason?", "canary-acme-answer", "canary-acme-argument", "Raw JSON"):
         assert part in page, part
-    viewed = Entry.objects.filter(action="payload.viewed", actor_label="auditor")
-    kept = {str(each.id) for each in story.made if each.payload is not None}
-    assert set(viewed.values_list("target", flat=True)) == kept
+    viewed = Entry.objects.get(action="payload.viewed", actor_label="auditor")
+    kept = [str(each.id) for each in story.made if each.payload is not None]
+    assert sorted(viewed.facts["payloads"]) == sorted(kept)
+    assert viewed.target == str(story.call.id)
+    log = auditor.get("/admin/t/acme/audit-log/?area=payload").content.decode()
+    assert f"payloads: {len(kept)}<" in log
+
+
+def test_payloads_that_are_shown_are_unfolded(auditor: Client, story: Story) -> None:
+    page = auditor.get(f"{page_of(story)}payloads/").content.decode()
+    assert '<details class="c-wire" open>' in page
+    assert page.count('<details class="c-wire"') == page.count('<details class="c-wire" open>')
+    assert "<details><summary>Response" not in page
 
 
 def test_an_erased_payload_is_shown_as_erased_and_not_recorded_as_viewed(auditor, owner, story):
@@ -102,7 +112,8 @@ def test_an_erased_payload_is_shown_as_erased_and_not_recorded_as_viewed(auditor
     page = shown(auditor, f"{page_of(story)}payloads/")
     assert "Response: erased" in page
     assert "canary-acme-answer" not in page
-    assert not Entry.objects.filter(action="payload.viewed", target=str(answer.id)).exists()
+    viewed = Entry.objects.get(action="payload.viewed")
+    assert str(answer.id) not in viewed.facts["payloads"]
     Payload.objects.update(key_id="gone")
     assert "The payload cannot be read:" in shown(auditor, f"{page_of(story)}payloads/")
 

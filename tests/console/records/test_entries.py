@@ -75,7 +75,11 @@ def test_an_auditor_reads_a_payload_and_the_view_is_recorded(auditor: Client, ac
     viewed = Entry.objects.get(action="payload.viewed")
     assert (viewed.tenant, viewed.target) == (acme.tenant, str(acme.entry))
     assert viewed.actor_label == "auditor"
-    assert viewed.facts == {"tool": "canary-acme-tool", "call": str(acme.call)}
+    assert viewed.facts == {
+        "tool": "canary-acme-tool",
+        "call": str(acme.call),
+        "payloads": [str(acme.entry)],
+    }
     page = auditor.get("/admin/t/acme/audit-log/?area=payload").content.decode()
     assert f'<a href="{CALLS}{acme.call}/">Call of canary-acme-tool</a>' in page
     Payload.objects.filter(entry=acme.entry).update(key_id="gone")

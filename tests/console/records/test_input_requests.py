@@ -160,8 +160,9 @@ def test_the_page_of_a_question_says_who_answered_and_what_ran_because_of_it(
     page = shown(auditor, f"{path}payloads/")
     for part in ("Which approve?", "approvex", "was recorded"):
         assert part in page, part
-    viewed = Entry.objects.filter(action="payload.viewed").values_list("target", flat=True)
-    assert set(viewed) == {str(row.question.id), str(row.question.answer)}
+    viewed = Entry.objects.get(action="payload.viewed")
+    assert viewed.target == str(story.call.id)
+    assert set(viewed.facts["payloads"]) == {str(row.question.id), str(row.question.answer)}
 
 
 def test_a_question_of_another_tenant_has_no_page_here(operator, stranger, acme, globex):

@@ -428,6 +428,7 @@ EXEMPT: Mapping[str, str] = {
     "identity.passwords.check": "records attempts to sign in, of users who are not signed in",
     "serving.execution.links.confirm": "calls confirm_link, which is walked",
     "serving.execution.trials.end": "calls cancelling.cancel, which is walked",
+    "serving.execution.trials.end_all": "calls cancelling.cancel, which is walked",
     "tenants.access.lock_account": _ASKS,
     "tenants.access.lock_open_tenant": _ASKS,
     "tenants.access.lock_tenant": _ASKS,

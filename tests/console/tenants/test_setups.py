@@ -3,7 +3,8 @@
 import json
 import shlex
 
-from mcphost.console.tenants.clients import Setup, Snippet, setups
+from mcphost.console.tenants.clients import Setup, Snippet, curl, setups
+from mcphost.protocol.schemas import param_headers
 
 URL = "https://mcp.example.com/t/acme/mcp"
 TOKEN = "a token's text"
@@ -98,3 +99,21 @@ def test_the_name_of_a_variable_has_only_shell_safe_characters() -> None:
     codex = {setup.title: setup.token for setup in setups("a-b", URL, "x")}["Codex"]
     assert codex is not None
     assert codex.text.splitlines()[0] == "export MCP_TOKEN_A_B=x"
+
+
+def test_a_command_declares_all_capabilities_and_encodes_its_headers() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"region": {"type": "string", "x-mcp-header": "Region"}},
+    }
+    params = {"name": "größe", "arguments": {"region": "Köln"}}
+    words = shlex.split(curl(URL, "tools/call", "größe", params, param_headers(schema)))
+    headers = dict(
+        words[index + 1].split(": ", 1) for index, word in enumerate(words) if word == "-H"
+    )
+    assert headers["Mcp-Name"] == "=?base64?Z3LDtsOfZQ==?="
+    assert headers["Mcp-Param-Region"] == "=?base64?S8O2bG4=?="
+    body = json.loads(words[words.index("-d") + 1])
+    declared = body["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"]
+    assert declared == {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
+    assert body["params"]["arguments"] == {"region": "Köln"}

@@ -1,0 +1,48 @@
+"""Tests of times and counts in words."""
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from mcphost.console.templatetags.console import ended_worker, nearly, when
+from mcphost.observability.labels import SANDBOX_KILLS
+from tests.cast import Cast
+from tests.console.conftest import Browser
+
+MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+
+
+@pytest.mark.parametrize(
+    ("remaining", "expected"),
+    [
+        (7 * DAY - timedelta(seconds=2), 7 * DAY),
+        (90 * DAY - timedelta(seconds=2), 90 * DAY),
+        (DAY - timedelta(minutes=1), DAY),
+        (7 * DAY - 2 * HOUR, 7 * DAY - 2 * HOUR),
+        (HOUR - timedelta(seconds=10), HOUR),
+        (90 * MINUTE, 90 * MINUTE),
+        (5 * MINUTE - timedelta(seconds=1), 5 * MINUTE),
+        (timedelta(seconds=20), timedelta(seconds=20)),
+    ],
+)
+def test_a_time_just_below_a_whole_unit_is_called_that_unit(remaining, expected):
+    assert nearly(remaining) == expected
+
+
+def test_what_lasts_a_week_is_not_said_to_last_six_days() -> None:
+    assert ">in 1\u00a0week<" in str(when(timezone.now() + 7 * DAY))
+
+
+def test_each_reason_for_the_end_of_a_worker_has_words() -> None:
+    for reason in SANDBOX_KILLS:
+        assert ended_worker(reason) != reason
+
+
+@pytest.mark.django_db
+def test_connect_offers_to_create_a_token_only_to_members(
+    cast: Cast, browse: Browser, staff: Client
+) -> None:
+    assert "create one below" in browse(cast.owner).get("/admin/t/acme/connect/").content.decode()
+    assert "create one below" not in staff.get("/admin/t/acme/connect/").content.decode()
