@@ -120,11 +120,14 @@ def _take(stream: QuestionStream, rest: Q, cursor: Cursor, until: float) -> Take
 
 def _streams(filters: QuestionFilter, now: datetime) -> list[QuestionStream]:
     """Choose the indexes to read."""
-    tenants, whole = filters.tenants, _period(filters)
-    rows = QuestionSummary.objects.all()
+    tenants, rows = filters.tenants, QuestionSummary.objects.all()
+    first = None if filters.since is None else first_id(filters.since - SKEW)
+    end = None if filters.until is None else first_id(filters.until + SKEW)
+    whole = (IdSpan(first, end),)
     if filters.calls is not None:
         return [QuestionStream(rows.filter(call__in=filters.calls[:MAX_OVERDUE]), whole)]
-    if filters.states and not _is_common(filters.states):
+    # Most questions may be accepted: then another filter chooses better.
+    if filters.states and "accept" not in filters.states:
         return [
             stream
             for state in filters.states
@@ -132,17 +135,6 @@ def _streams(filters: QuestionFilter, now: datetime) -> list[QuestionStream]:
         ]
     named = _named_streams(filters, now, whole)
     return _by_tenant(rows, tenants, whole) if named is None else named
-
-
-def _is_common(states: Sequence[str]) -> bool:
-    """Whether most questions may have such a state: then another filter chooses better."""
-    return "accept" in states
-
-
-def _period(filters: QuestionFilter) -> Sequence[IdSpan]:
-    first = None if filters.since is None else first_id(filters.since - SKEW)
-    end = None if filters.until is None else first_id(filters.until + SKEW)
-    return (IdSpan(first, end),)
 
 
 def _by_tenant(

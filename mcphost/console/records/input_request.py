@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 from mcphost.audit import call_list, question_list, selectors
 from mcphost.audit.entries import EntryView, PayloadView
 from mcphost.audit.question_list import RecordedQuestion
-from mcphost.audit.timeline import Timeline, TimelineQuestion, TimelineRound
+from mcphost.audit.timeline import Timeline, TimelineQuestion
 from mcphost.console.base import SignedInRequest, of_tenant, page_of, show
 from mcphost.console.records.entries import view_on_record
 from mcphost.console.records.input_request_rows import listed_rows
@@ -85,6 +85,7 @@ def _show(
 ) -> HttpResponseBase:
     tenant = request.tenant
     (listed,) = listed_rows([row], timezone.now())
+    numbers = {answer.entry.round for answer in question.answers}  # of what ran because of them
     return show(
         request,
         "records/input_request.html",
@@ -95,13 +96,7 @@ def _show(
         entry=question.entry,
         call=timeline,
         call_url=reverse("admin:call", args=[tenant.slug, row.call]),
-        rounds=_rounds_after(timeline, question),
+        rounds=[round for round in timeline.rounds if round.number in numbers and round.attempts],
         kept=kept,
         **more,
     )
-
-
-def _rounds_after(timeline: Timeline, question: TimelineQuestion) -> list[TimelineRound]:
-    """The rounds that ran because of its answers."""
-    numbers = {answer.entry.round for answer in question.answers}
-    return [round for round in timeline.rounds if round.number in numbers and round.attempts]

@@ -20,8 +20,7 @@ from mcphost.serving.execution import audit_records
 from mcphost.tasks import listing as tasks
 from mcphost.tenants.selectors import slugs
 
-Targets = Mapping[tuple[UUID, str], float]
-"""The target times of tools, in seconds, by tenant and tool."""
+NO_TENANT = UUID(int=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,18 +102,19 @@ def listed_rows(
         for question in read
         if question.state == OPEN and question.delivery == Delivery.TASK
     )
-    call_states = _call_states(read)
-    return [
-        ListedInputRequest(
+    call_states, rows = _call_states(read), []
+    for question in read:
+        seconds = targets.get((question.tenant or NO_TENANT, question.target))
+        row = ListedInputRequest(
             question,
             slug_by_tenant.get(question.tenant, ""),
             _state(question, waiting),
             call_states.get(question.call, ""),
-            _target(question, targets),
+            None if seconds is None else timedelta(seconds=seconds),
             now,
         )
-        for question in read
-    ]
+        rows.append(row)
+    return rows
 
 
 def is_shown(row: ListedInputRequest, record_filter: RecordFilter) -> bool:
@@ -127,13 +127,6 @@ def _state(question: RecordedQuestion, waiting: frozenset[tuple[UUID, str]]) -> 
         return question.state
     is_waiting = (question.call, question.key) in waiting
     return OPEN if is_waiting else audit_records.RECEIVED
-
-
-def _target(question: RecordedQuestion, targets: Targets) -> timedelta | None:
-    seconds = None
-    if question.tenant is not None:
-        seconds = targets.get((question.tenant, question.target))
-    return None if seconds is None else timedelta(seconds=seconds)
 
 
 def _call_states(questions: Iterable[RecordedQuestion]) -> Mapping[UUID, str]:

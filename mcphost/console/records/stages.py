@@ -29,7 +29,7 @@ OVERDUE: Final = "overdue"
 QUESTION_STATES: Final[Mapping[str, str]] = {
     "open": "open",
     OVERDUE: "overdue",
-    **{stage: word for stage, word in STAGE_WORDS.items() if stage != "open"},
+    **{stage: label for stage, label in STAGE_WORDS.items() if stage != "open"},
 }
 """By what the list of questions is filtered: a stage, or those that are open for longer than the target time of
 their tool."""

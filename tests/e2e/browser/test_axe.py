@@ -172,7 +172,14 @@ def test_input_request_and_cancellation_pages_have_no_accessibility_violations(
     row = page.get_by_role("row", name=TOOL).first
     expect(row).to_be_visible()
     assert violations_of(page, axe, RULES["light"]) == []
-    row.get_by_role("link", name="Cancel the call of").click()
+    row.get_by_role("checkbox").check()
+    page.get_by_role("button", name="Cancel the chosen…").click()
+    page.get_by_label("Reason").fill("it is looked at")
+    assert violations_of(page, axe, RULES["light"]) == []
+    page.goto(REQUESTS)
+    row.get_by_role("link").first.click()
+    assert violations_of(page, axe, RULES["light"]) == []
+    page.get_by_role("link", name="Cancel the call…").click()
     page.get_by_label("Reason").fill("it is looked at")
     assert violations_of(page, axe, RULES["light"]) == []
     page.get_by_role("button", name="Cancel the call").click()
@@ -181,6 +188,20 @@ def test_input_request_and_cancellation_pages_have_no_accessibility_violations(
     wait_until(lambda: TOOL in page.request.get(f"{server.base}{REQUESTS}funnel/").text())
     page.goto(f"{REQUESTS}funnel/")
     expect(page.get_by_role("row", name=TOOL).first).to_be_visible()
+    assert violations_of(page, axe, RULES["light"]) == []
+
+
+def test_the_search_in_questions_has_no_accessibility_violations(
+    visit: Visit, server: Server, axe: str
+) -> None:
+    leg(server)
+    page = visit("auditor")
+    page.goto(f"{REQUESTS}search/")
+    page.get_by_label("Words in the question or in the answer").fill("work item")
+    page.locator("[data-text-search-start]").click()
+    expect(page.locator("[data-text-search-state]")).to_contain_text("This is all.")
+    assert violations_of(page, axe, RULES["light"]) == []
+    page.goto(f"{REQUESTS}payloads/")
     assert violations_of(page, axe, RULES["light"]) == []
 
 

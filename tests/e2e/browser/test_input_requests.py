@@ -30,11 +30,15 @@ def leg(server: Server, **more: Any) -> Mapping[str, Any]:
 def test_an_open_input_request_is_cancelled_and_its_caller_is_notified(
     visit: Visit, server: Server
 ) -> None:
+    leg(server)
     page = visit("admin")
     page.goto(REQUESTS)
+    rows = page.get_by_role("row", name=TOOL)
+    before = rows.count()
     asked = leg(server)
-    row = page.get_by_role("row", name=TOOL).first
-    expect(row).to_contain_text("browser-tests")  # without a reload
+    expect(rows).to_have_count(before + 1)  # without a reload
+    row = rows.first
+    expect(row).to_contain_text("browser-tests")
     row.get_by_role("checkbox").check()
     page.get_by_role("button", name="Cancel the chosen…").click()
     page.get_by_role("button", name="Cancel the calls").click()
@@ -75,12 +79,13 @@ def test_an_auditor_finds_an_answer_by_its_words(visit: Visit, server: Server) -
     page = visit("auditor")
     page.goto(REQUESTS)
     page.get_by_role("link", name="Search texts").click()
+    start = page.locator("#content").get_by_role("button", name="Search", exact=True)
     page.get_by_label("Words in the question or in the answer").fill("FIXED nothing-like-it")
-    page.get_by_role("button", name="Search", exact=True).click()
+    start.click()
     state = page.locator("[data-text-search-state]")
     expect(state).to_contain_text("0 matches. This is all.")
     page.get_by_label("Words in the question or in the answer").fill("FIXED")
-    page.get_by_role("button", name="Search", exact=True).click()
+    start.click()
     expect(state).to_contain_text("This is all.")
     row = page.get_by_role("row", name=TOOL).first
     expect(row).to_contain_text("Fixed")
