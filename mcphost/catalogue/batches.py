@@ -30,7 +30,6 @@ from mcphost.catalogue.fields import (
     snapshot,
     working_copy,
 )
-from mcphost.catalogue.kinds import KindError
 from mcphost.catalogue.models import Grant, Primitive, PrimitiveVersion
 from mcphost.catalogue.ordering import in_order, order_of
 from mcphost.catalogue.services import news_of, working_digest
@@ -183,14 +182,15 @@ class Preparation:
         if was is not PrimitiveState.DRAFT and desired.state is PrimitiveState.DRAFT:
             raise InvalidPrimitiveError({"state": [_NO_DRAFT]})
         publishes = desired.state is not PrimitiveState.DRAFT and not _serves(old, fields)
-        missing = self._missing_secrets(fields) if publishes else ()
         row, entries = self._edited(old, working)
+        ready = self._check(fields, old) if publishes else None
+        missing = self._missing_secrets(fields) if publishes else ()
         version = None
         if missing:
             verbs: Sequence[PrimitiveVerb] = ()
-        elif publishes:
+        elif ready is not None:
             number = self._basis.numbers.get(row.id, 0) + 1
-            version = _version(row, number, fields, self._check(fields, old))
+            version = _version(row, number, fields, ready)
             restored = (PrimitiveVerb.RESTORE,) if was is PrimitiveState.ARCHIVED else ()
             after = _PATHS.get((PrimitiveState.PUBLISHED, desired.state), ())
             verbs = (*restored, PrimitiveVerb.PUBLISH, *after)
@@ -252,10 +252,7 @@ class Preparation:
 
     def _missing_secrets(self, fields: PrimitiveFields) -> Sequence[str]:
         stored = {row.name for row in self._basis.secrets}
-        try:
-            return sorted(set(kinds.secrets_of(fields.kind, fields.config)) - stored)
-        except (KindError, TypeError, AttributeError):  # `_check` says what is wrong
-            return ()
+        return sorted(set(kinds.secrets_of(fields.kind, fields.config)) - stored)
 
     def _check_servable(self, fields: PrimitiveFields) -> None:
         """Refuse to serve what the tenant may not send, or a function that it may not use."""
