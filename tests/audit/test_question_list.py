@@ -151,7 +151,7 @@ def test_a_question_says_what_became_of_it_and_of_its_answer() -> None:
     assert refused.answered_by == refused.caller == "Ada's laptop"
     assert (refused.target, refused.target_version, refused.client_version) == ("refund", "3", "3")
     assert (ignored.state, ignored.answer, ignored.ran) == ("never", None, "")
-    assert question_list.states_of_calls([story.call.id]) == {story.call.id: "tool_error"}
+    assert question_list.states_of_calls([story.call.id]) == {story.call.id: "declined"}
 
 
 def test_a_question_that_another_run_of_its_round_asked_again_is_listed_once() -> None:

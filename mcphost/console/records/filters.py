@@ -98,7 +98,7 @@ AREAS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "function": ("Python functions", ("function.",)),
     "secret": ("secrets", ("secret.",)),
     "key": ("keys and salts", ("key.", "secrets.", "salt.")),
-    "token": ("tokens and service accounts", ("token.", "service_account.")),
+    "token": ("tokens and service accounts", ("token.", "staff_token.", "service_account.")),
     "connection": ("connected apps", ("connection.",)),
     "member": ("members and invitations", ("member.", "invitation.")),
     "user": ("users", ("user.",)),
