@@ -25,8 +25,10 @@ OPERATORS = {
     "mcphost/tasks/jobs.py": "the database: DATABASE_URL",
     "mcphost/audit/summaries/follower.py": "none: the class of an error of PostgreSQL",
     "mcphost/catalogue/kinds.py": "none: whether its thread is in a transaction",
+    "mcphost/console/mail.py": "the SMTP server: MCPHOST_SMTP_URL",
     "mcphost/console/search.py": "none: the class of an error of PostgreSQL",
     "mcphost/feed/nodes.py": "none: the name of this machine",
+    "mcphost/identity/idempotency.py": "none: the class of an error of PostgreSQL",
     "mcphost/sandbox/processes.py": "none: a pair of sockets with each of its workers",
     "mcphost/sandbox/single.py": "none: a pair of sockets with the process of a job",
     "mcphost/sandbox/single_worker.py": "none: the socket that it was started with",
@@ -111,8 +113,8 @@ def test_every_backend_that_connects_is_listed():
     assert found == set(BACKENDS)
 
 
-def test_no_cache_mail_or_storage_backend_that_connects_is_configured():
-    """Caches and e-mail of Django keep to their defaults, and nothing uses them."""
+def test_no_cache_or_storage_backend_that_connects_is_configured_and_mail_is_off_by_default():
+    """Caches of Django keep to their defaults, and nothing uses them."""
     configured = {
         target.id
         for node in ast.parse(Path(settings.__file__).read_text()).body
@@ -120,7 +122,8 @@ def test_no_cache_mail_or_storage_backend_that_connects_is_configured():
         for target in node.targets
         if isinstance(target, ast.Name)
     }
-    assert not {name for name in configured if name.startswith(("EMAIL", "CACHES"))}
+    assert not {name for name in configured if name.startswith("CACHES")}
+    assert settings.EMAIL_BACKEND == "django.core.mail.backends.dummy.EmailBackend"
     assert {each["BACKEND"] for each in settings.STORAGES.values()} == LOCAL_STORAGES
 
 
