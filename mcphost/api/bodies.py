@@ -7,7 +7,7 @@ import orjson
 from rest_framework.parsers import BaseParser
 
 from mcphost.api.problems import ProblemError, ProblemType
-from mcphost.protocol.exact_numbers import changed_number
+from mcphost.protocol.exact_numbers import MAX_SHOWN, changed_number
 from mcphost.protocol.nesting import is_deeper
 
 MERGE_PATCH: Final = "application/merge-patch+json"
@@ -38,7 +38,9 @@ class ExactJsonParser(BaseParser):
         if is_deeper(parsed, MAX_LEVELS):
             raise ProblemError(ProblemType.MALFORMED, "The body is nested too deep.")
         if number := changed_number(text):
-            message = f"The number {number} has more than 64 bits, and would be changed."
+            message = (
+                f"The number {number[:MAX_SHOWN]} has more than 64 bits, and would be changed."
+            )
             raise ProblemError(ProblemType.MALFORMED, message)
         return parsed
 

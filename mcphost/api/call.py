@@ -175,7 +175,7 @@ class ApiCall:
         before = read()
         if before is None:
             raise not_found()
-        etags.check_tags(self.tags, etags.etag_of(before.encoded()))
+        etags.check_tags(self.tags, before.etag())
         if self.base is not None and self.base != before:
             raise etags.changed_meanwhile()
         faults = [
@@ -209,6 +209,5 @@ def read_only_names(operation: ApiOperation) -> frozenset[str]:
 
 
 def _response(shown: Representation, status: int = 200) -> HttpResponse:
-    body = shown.encoded()
-    headers = {"ETag": etags.etag_of(body)}
-    return HttpResponse(body, status=status, content_type=JSON, headers=headers)
+    headers = {"ETag": shown.etag()}
+    return HttpResponse(shown.encoded(), status=status, content_type=JSON, headers=headers)

@@ -83,6 +83,8 @@ class Endpoint(APIView):
         assert isinstance(credential, ApiCredential)
         _check_scope(credential, scope_for(str(request.method)))
         rest = dict(ids)
+        if any("\0" in str(value) for value in rest.values()):
+            raise not_found()  # PostgreSQL has no text with it
         tenant = None
         if "slug" in rest:
             tenant = _tenant(credential, rest.pop("slug"), operation.permission)

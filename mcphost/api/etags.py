@@ -6,7 +6,9 @@ from typing import Final
 
 from mcphost.api.problems import ProblemError, ProblemType
 
-_TAG: Final = re.compile(r'\s*((?:W/)?"[\x21\x23-\x7e\x80-\xff]*")\s*(?:,|$)')
+_TAG: Final = re.compile(r'(?:W/)?"[\x21\x23-\x7e\x80-\xff]*+"')
+_TAGS: Final = re.compile(rf"[ \t,]*+(?:{_TAG.pattern}[ \t]*+(?:,[ \t,]*+|\Z))*+")
+"""A list of ETags. It never goes back, so that a long header is read in linear time."""
 ANY: Final = "*"
 _CHANGED: Final = "It has changed since you read it. Read it again, and repeat the change on that."
 
@@ -47,4 +49,5 @@ def is_unchanged(if_none_match: str | None, etag: str) -> bool:
 
 
 def _tags(header: str) -> frozenset[str]:
-    return frozenset(match[1] for match in _TAG.finditer(header))
+    """Return the ETags of a list; none of a header that is no list."""
+    return frozenset(_TAG.findall(header) if _TAGS.fullmatch(header) else ())

@@ -9,6 +9,8 @@ from urllib.parse import quote
 import orjson
 
 MEDIA_TYPE: Final = "application/problem+json"
+MAX_FAULTS: Final = 100
+MAX_POINTER: Final = 300
 URN: Final = "urn:mcphost:problem:"
 
 
@@ -55,6 +57,10 @@ class FieldFault(NamedTuple):
     code: str
     detail: str
 
+    def shortened(self) -> "FieldFault":
+        """Return the fault without the rest of a name that only a wrong client sends."""
+        return self._replace(pointer=self.pointer[:MAX_POINTER], code=self.code[:MAX_POINTER])
+
 
 @dataclass(frozen=True, slots=True)
 class ApiProblem:
@@ -67,15 +73,20 @@ class ApiProblem:
 
     def as_json(self) -> dict[str, Any]:
         """Return the members of the response."""
+        more = (
+            f" The first {MAX_FAULTS} of {len(self.faults)} are listed."
+            if len(self.faults) > MAX_FAULTS
+            else ""
+        )
         members = {
             "type": URN + self.type.code,
             "title": self.type.title,
             "status": self.type.status,
-            "detail": self.detail,
+            "detail": self.detail + more,
             "instance": quote(self.instance),
         }
-        faults = {"errors": [fault._asdict() for fault in self.faults]} if self.faults else {}
-        return members | faults
+        faults = [fault.shortened()._asdict() for fault in self.faults[:MAX_FAULTS]]
+        return {**members, "errors": faults} if faults else members
 
     def encoded(self) -> bytes:
         return orjson.dumps(self.as_json())

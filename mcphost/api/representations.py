@@ -4,22 +4,49 @@
 Both have the same names, so what was read can be written back. Unknown members are refused.
 """
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Generic, TypeVar
+from datetime import UTC, datetime
+from typing import Annotated, Any, ClassVar, Final, Generic, TypeVar
 
 import orjson
 from django.http import QueryDict
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from mcphost.api.etags import etag_of
 from mcphost.api.problems import FieldFault, ProblemError, ProblemType, pointer_of
 from mcphost.kinds.config_problems import problem_sentence
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 100
+_TIME: Final = re.compile(
+    r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)", re.ASCII
+)
+_HOW: Final = "Write a time with its zone, such as 2026-11-28T18:30:00Z"
 
 F = TypeVar("F", bound="Fields")
 Q = TypeVar("Q", bound="ListQuery")
 R = TypeVar("R", bound="Representation")
+
+
+def _as_text(value: Any) -> Any:
+    """Refuse numbers and dates, which pydantic would convert."""
+    if isinstance(value, str) and _TIME.fullmatch(value) is None:
+        raise ValueError(_HOW)
+    if isinstance(value, int | float):
+        raise ValueError(_HOW)
+    return value
+
+
+def _in_utc(value: datetime) -> datetime:
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("The year is out of range in UTC") from None
+
+
+Time = Annotated[datetime, BeforeValidator(_as_text), AfterValidator(_in_utc), Field(strict=False)]
+"""A time that a client sends (RFC 3339), in UTC."""
 
 
 class Fields(BaseModel):
@@ -55,6 +82,10 @@ class Representation(BaseModel):
 
     def encoded(self) -> bytes:
         return orjson.dumps(self.dump())
+
+    def etag(self) -> str:
+        """Return the ETag of the object, which it also has when it is read."""
+        return etag_of(self.encoded())
 
 
 class ListPage(Representation, Generic[R]):

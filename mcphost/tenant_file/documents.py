@@ -12,11 +12,13 @@ from typing import Any, Final
 
 import yaml
 
-from mcphost.tenant_file.errors import FileProblem, InvalidFileError
+from mcphost.tenant_file.errors import FileProblem, InvalidFileError, path_text
 
 MAX_BYTES: Final = 16 * 1024 * 1024
 MAX_DEPTH: Final = 100
 MAX_VALUES: Final = 500_000
+MAX_LINE_DEPTH: Final = 16
+"""Members below have the line of the one around them: each path of a deep member would need much memory."""
 
 Path = tuple[str | int, ...]
 
@@ -48,7 +50,7 @@ class YamlDocument:
 
     def line_of(self, path: Sequence[str | int]) -> int:
         """Return the line of a member, or of the nearest one around it."""
-        for end in range(len(path), -1, -1):
+        for end in range(min(len(path), MAX_LINE_DEPTH), -1, -1):
             line = self.lines.get(tuple(path[:end]))
             if line is not None:
                 return line
@@ -75,7 +77,7 @@ def write(value: Any) -> str:
 
 
 def _refusal(line: int, message: str, path: Path = ()) -> InvalidFileError:
-    return InvalidFileError([FileProblem(line, ".".join(map(str, path)), message)])
+    return InvalidFileError([FileProblem(line, path_text(path), message)])
 
 
 class _YamlReader:
@@ -84,6 +86,7 @@ class _YamlReader:
     def __init__(self, data: bytes) -> None:
         self._loader = yaml.CSafeLoader(data)
         self._read = YamlDocument()
+        self._values = 0
 
     def document(self) -> YamlDocument:
         while not isinstance(event := self._loader.get_event(), yaml.DocumentStartEvent):
@@ -101,9 +104,10 @@ class _YamlReader:
             raise _refusal(line, "Anchors and aliases are not supported.", path)
         if event.tag is not None:
             raise _refusal(line, "Tags are not supported.", path)
-        if len(self._read.lines) >= MAX_VALUES:
+        self._values += 1
+        if self._values > MAX_VALUES:
             raise _refusal(line, f"The file has more than {MAX_VALUES:,} values.", path)
-        self._read.lines.setdefault(path, line)
+        self._note(path, line)
         if isinstance(event, yaml.ScalarEvent):
             return _scalar(event, path)
         if len(path) >= MAX_DEPTH:
@@ -111,6 +115,11 @@ class _YamlReader:
         if isinstance(event, yaml.MappingStartEvent):
             return self._mapping(path)
         return self._sequence(path)
+
+    def _note(self, path: Path, line: int) -> None:
+        """Remember the line of a member: of its key, where it has one."""
+        if len(path) <= MAX_LINE_DEPTH:
+            self._read.lines.setdefault(path, line)
 
     def _mapping(self, path: Path) -> dict[str, Any]:
         members: dict[str, Any] = {}
@@ -121,7 +130,7 @@ class _YamlReader:
             key = event.value
             if key in members:
                 raise _refusal(line, f"The key {key[:80]!r} is there twice.", path)
-            self._read.lines[*path, key] = line
+            self._note((*path, key), line)
             members[key] = self._value(self._loader.get_event(), (*path, key))
         return members
 

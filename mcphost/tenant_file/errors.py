@@ -6,7 +6,16 @@ TenantFileError
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+MAX_PATH: Final = 300
+"""The characters of a path that a problem has: names in a file may be long, and its problems many."""
+MAX_PROBLEMS: Final = 1000
+
+
+def path_text(path: Sequence[str | int]) -> str:
+    """Return a path as a problem has it."""
+    return ".".join(str(part)[:MAX_PATH] for part in path)[:MAX_PATH]
 
 
 class FileProblem(NamedTuple):
@@ -29,10 +38,10 @@ class TenantFileError(Exception):
 
 
 class InvalidFileError(TenantFileError):
-    """The file cannot be applied. `problems` are in the order of the file."""
+    """The file cannot be applied. `problems` are the first ones, in the order of the file."""
 
     def __init__(self, problems: Sequence[FileProblem]) -> None:
-        self.problems = tuple(sorted(problems))
+        self.problems = tuple(sorted(problems)[:MAX_PROBLEMS])
         super().__init__("\n".join(map(str, self.problems)))
 
 

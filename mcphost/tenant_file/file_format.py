@@ -14,7 +14,7 @@ from mcphost.catalogue.models import Primitive
 from mcphost.catalogue.states import PrimitiveState
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.tenant_file.documents import Path, YamlDocument
-from mcphost.tenant_file.errors import FileProblem, InvalidFileError
+from mcphost.tenant_file.errors import FileProblem, InvalidFileError, path_text
 from mcphost.tenants.fields import TenantFields
 
 FORMAT: Final = 1
@@ -67,7 +67,7 @@ class _MemberReader:
 
     def refuse(self, path: Path, message: str) -> None:
         line = self._document.line_of(path)
-        self.problems.append(FileProblem(line, ".".join(map(str, path)), message))
+        self.problems.append(FileProblem(line, path_text(path), message))
 
     def mapping(self, path: Path, value: Any, members: Sequence[str] | None) -> Mapping[str, Any]:
         """Return a mapping; an empty one for nothing, and for a value that is refused."""

@@ -28,7 +28,7 @@ from mcphost.catalogue.models import Primitive
 from mcphost.catalogue.services import grant_function
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.tenant_file.documents import Path, YamlDocument, read
-from mcphost.tenant_file.errors import FileProblem, InvalidFileError, MovedError
+from mcphost.tenant_file.errors import FileProblem, InvalidFileError, MovedError, path_text
 from mcphost.tenant_file.file_format import SECTION_OF, TenantFile, read_file
 from mcphost.tenants.access import lock_open_tenant
 from mcphost.tenants.errors import InvalidError
@@ -149,7 +149,7 @@ class _Planner:
 
     def _refuse(self, path: Path, message: str) -> None:
         line = self._document.line_of(path)
-        self._problems.append(FileProblem(line, ".".join(map(str, path)), message))
+        self._problems.append(FileProblem(line, path_text(path), message))
 
     def _settings(self, permissions: Collection[Permission]) -> TenantFields:
         """Return the tenant's settings after the change."""

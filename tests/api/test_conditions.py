@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from mcphost.api.etags import required_tags
 from mcphost.audit.models import Entry
 from mcphost.catalogue.models import Primitive
 from tests.api.client import ApiClient
@@ -108,3 +109,28 @@ def test_the_same_edit_at_once_with_one_etag_succeeds_once(owner: ApiClient, too
     etag = owner.etag(tool)
     responses = at_once(lambda: owner.send("PATCH", tool, {"title": "Same"}, etag=etag), 8)
     assert sorted(response.status_code for response in responses) == [200] + [412] * 7
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("sent", ["junk{}", "{} {}", "{}x", '"a', "{};"])
+def test_what_is_no_list_of_etags_matches_nothing(owner: ApiClient, tool: str, sent: str) -> None:
+    tags = sent.replace("{}", owner.etag(tool))
+    assert owner.send("PATCH", tool, {"title": "One"}, etag=tags).status_code == 412
+    assert owner.get(tool, **{"If-None-Match": tags}).status_code == 200
+
+
+def test_a_header_without_etags_is_read_once_however_long_it_is() -> None:
+    # Trying each space again takes minutes here, and the process serves nothing meanwhile.
+    for header in (f'"a"{" " * 1_000_000}x', f"{',' * 1_000_000}x", '"a",' * 250_000 + "x"):
+        assert required_tags(header) == frozenset()
+    assert required_tags('"a",' * 250_000) == {'"a"'}
+
+
+@pytest.mark.django_db
+def test_the_etag_of_a_token_that_was_just_issued_is_that_of_the_token(owner: ApiClient) -> None:
+    token = {"name": "laptop", "scopes": ["mcp:call"]}
+    path, issued = owner.made("/api/v1/tenants/acme/tokens", token, Idempotency_Key="once")
+    repeated = owner.send("POST", "/api/v1/tenants/acme/tokens", token, Idempotency_Key="once")
+    tags = {response.headers["ETag"] for response in (issued, repeated, owner.get(path))}
+    assert len(tags) == 1
+    assert owner.send("POST", f"{path}/revoke", {}, etag=tags.pop()).status_code == 200

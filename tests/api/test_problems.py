@@ -159,3 +159,60 @@ def test_a_database_that_is_away_is_503(owner: ApiClient, monkeypatch: pytest.Mo
     checked(response, ProblemType.UNAVAILABLE)
     assert response.headers["Retry-After"] == "2"
     availability.forget()
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        "0001-01-01T00:00:00+14:00",
+        "9999-12-31T23:59:59-23:59",
+        "2030-01-01T00:00:00",
+        "2030-01-01",
+        "2030",
+        "-1",
+    ],
+)
+def test_a_time_outside_of_the_calendar_or_without_a_zone_is_refused(
+    owner: ApiClient, time: str
+) -> None:
+    for resource in ("calls", "entries", "refusals"):
+        for name in ("since", "until"):
+            path = f"/api/v1/tenants/acme/{resource}?{name}={quote(time)}"
+            members = checked(owner.get(path), ProblemType.PARAMETERS)
+            assert [fault["pointer"] for fault in members["errors"]] == [name]
+    body = {"name": "laptop", "scopes": ["mcp:call"], "expires_at": time}
+    members = checked(owner.send("POST", "/api/v1/tenants/acme/tokens", body), ProblemType.INVALID)
+    assert [fault["pointer"] for fault in members["errors"]] == ["/expires_at"]
+
+
+def test_a_number_is_no_time(owner: ApiClient) -> None:
+    body = {"name": "laptop", "scopes": ["mcp:call"], "expires_at": 4102444800}
+    checked(owner.send("POST", "/api/v1/tenants/acme/tokens", body), ProblemType.INVALID)
+
+
+@pytest.mark.parametrize("number", [2**31, 2**63 - 1, 2**63, 10**40])
+def test_a_member_whose_number_is_too_large_is_unknown(owner: ApiClient, number: int) -> None:
+    checked(owner.get(f"/api/v1/tenants/acme/members/{number}"), ProblemType.NOT_FOUND)
+
+
+def test_a_problem_is_short_however_much_is_wrong(owner: ApiClient) -> None:
+    hosts = {"name": "key", "value": "s3cret-v4lue", "places": ["header"], "hosts": [1] * 5000}
+    response = owner.send("POST", "/api/v1/tenants/acme/secrets", hosts)
+    members = checked(response, ProblemType.INVALID)
+    assert (len(members["errors"]), members["errors"][99]["pointer"]) == (100, "/hosts/99")
+    assert members["detail"].endswith("The first 100 of 5000 are listed.")
+    response = owner.send("POST", TOOLS.path, {**TOOLS.creation, "x" * 100_000: 1})
+    checked(response, ProblemType.INVALID)
+    assert len(response.content) < 1000
+    number = b'{"name": ' + b"1" * 100_000 + b"}"
+    response = owner.send("POST", TOOLS.path, number)
+    checked(response, ProblemType.MALFORMED)
+    assert len(response.content) < 1000
+
+
+@pytest.mark.parametrize("part", ["%00", "a%00b"])
+def test_an_id_with_a_character_that_no_text_may_have_is_unknown(
+    clients: ApiClients, part: str
+) -> None:
+    for path in ("tenants/acme/tokens", "tenants/acme/functions", "keys"):
+        checked(clients.staff.get(f"/api/v1/{path}/{part}"), ProblemType.NOT_FOUND)

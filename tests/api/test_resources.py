@@ -283,6 +283,9 @@ def test_a_file_is_planned_applied_with_its_digest_and_read_again(clients: ApiCl
     assert operator.get(f"{ACME}/tools").json()["items"] == []
     stale = {"content": FILE, "digest": "of another plan"}
     assert operator.send("POST", f"{path}/apply", stale).status_code == 412
+    unseen = {"content": FILE, "digest": ""}
+    assert operator.send("POST", f"{path}/apply", unseen).status_code == 422
+    assert operator.get(f"{ACME}/tools").json()["items"] == []
     body = {"content": FILE, "digest": plan.json()["digest"]}
     applied = operator.send("POST", f"{path}/apply", body, Idempotency_Key="once")
     assert applied.json() == plan.json()

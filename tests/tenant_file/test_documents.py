@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from mcphost.tenant_file.documents import MAX_BYTES, MAX_DEPTH, read, write
 from mcphost.tenant_file.errors import InvalidFileError
+from mcphost.tenant_file.file_format import read_file
 
 TEXTS = st.text(
     st.one_of(
@@ -105,3 +106,21 @@ def test_a_file_with_too_many_values_is_refused(monkeypatch: pytest.MonkeyPatch)
     assert read(b"[1, 2, 3, 4, 5, 6, 7, 8, 9]").value == list(range(1, 10))
     with pytest.raises(InvalidFileError, match="more than 10 values"):
         read(b"[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]")
+
+
+def test_problems_of_members_with_long_names_are_short() -> None:
+    members = "".join(f"    other{number}: 1\n" for number in range(2000))
+    text = (
+        f"format: 1\ntools:\n  ? {'n' * 100_000}\n  :\n    kind: http\n    config: {{}}\n{members}"
+    )
+    with pytest.raises(InvalidFileError) as refused:
+        read_file(read(text.encode()))
+    assert len(refused.value.problems) == 1000
+    assert all(len(problem.path) == 300 for problem in refused.value.problems)
+
+
+def test_lines_of_deep_members_are_those_of_the_member_around_them() -> None:
+    depth = 40
+    document = read(b"".join(b"%sa:\n" % (b" " * level) for level in range(depth)))
+    assert [document.line_of("a" * level) for level in (1, 16, 17, depth)] == [1, 16, 16, 16]
+    assert len(document.lines) == 17

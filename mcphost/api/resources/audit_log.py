@@ -1,6 +1,5 @@
 """The audit log: what people and the platform did, and what was refused."""
 
-from datetime import datetime
 from typing import Final
 from uuid import UUID
 
@@ -11,7 +10,7 @@ from mcphost.api.call import ApiCall
 from mcphost.api.endpoint import Endpoint
 from mcphost.api.operations import ApiOperation, operation
 from mcphost.api.problems import not_found
-from mcphost.api.representations import ListPage, PagedQuery
+from mcphost.api.representations import ListPage, PagedQuery, Time
 from mcphost.api.resources.calls import EntryRepresentation, cursor_id, key_of_id
 from mcphost.audit import selectors
 from mcphost.audit.selectors import EntryFilter
@@ -28,8 +27,8 @@ class EntryQuery(PagedQuery):
     )
     target: str = Field("", max_length=2048)
     actor: str = Field("", max_length=200, description="An id, or a part of the label.")
-    since: datetime | None = Field(None, description="Inclusive.")
-    until: datetime | None = Field(None, description="Exclusive.")
+    since: Time | None = Field(None, description="Inclusive.")
+    until: Time | None = Field(None, description="Exclusive.")
 
     def entry_filter(self, tenant: UUID) -> EntryFilter:
         """Return the filter as the selector takes it."""

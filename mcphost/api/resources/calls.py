@@ -13,7 +13,7 @@ from mcphost.api.endpoint import Endpoint
 from mcphost.api.operations import ApiOperation, operation
 from mcphost.api.paging import Key
 from mcphost.api.problems import ProblemError, ProblemType, not_found
-from mcphost.api.representations import Fields, ListPage, PagedQuery, Representation
+from mcphost.api.representations import Fields, ListPage, PagedQuery, Representation, Time
 from mcphost.audit import call_list, selectors
 from mcphost.audit.call_list import ListedCall
 from mcphost.audit.entries import EntryView, PayloadView
@@ -177,8 +177,8 @@ class CallQuery(PagedQuery):
     principal: str = Field("", max_length=200, description="An id, or a part of the label.")
     client: str = Field("", max_length=200, description="A part of the client's name.")
     trace: str = Field("", max_length=64)
-    since: datetime | None = Field(None, description="Inclusive.")
-    until: datetime | None = Field(None, description="Exclusive.")
+    since: Time | None = Field(None, description="Inclusive.")
+    until: Time | None = Field(None, description="Exclusive.")
 
     def entry_filter(self, tenant: UUID) -> EntryFilter:
         """Return the filter as the selector takes it."""

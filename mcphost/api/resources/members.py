@@ -18,6 +18,8 @@ from mcphost.tenants import services
 from mcphost.tenants.models import Membership
 from mcphost.tenants.roles import Permission, Role
 
+MAX_ID: Final = 2**63 - 1
+"""What SQLite can compare an id with."""
 EXAMPLE: Final[dict[str, Any]] = {"role": "operator", "scopes": []}
 
 
@@ -70,7 +72,7 @@ def _rows(call: ApiCall) -> QuerySet[Membership]:
 
 
 def _row(call: ApiCall, user_id: int) -> Membership:
-    row = _rows(call).filter(user=user_id).first()
+    row = _rows(call).filter(user=user_id).first() if user_id <= MAX_ID else None
     if row is None:
         raise not_found()
     return row

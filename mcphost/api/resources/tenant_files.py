@@ -33,7 +33,9 @@ class TenantFileFields(Fields):
 class ApplicationFields(TenantFileFields):
     """A file to apply, and the plan that was looked at."""
 
-    digest: str = Field(description="`digest` of the plan: with another one, nothing is changed.")
+    digest: str = Field(
+        min_length=1, description="`digest` of the plan: with another one, nothing is changed."
+    )
 
 
 class PlannedChangeRepresentation(Representation):

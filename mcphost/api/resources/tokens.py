@@ -13,7 +13,7 @@ from mcphost.api.endpoint import Endpoint
 from mcphost.api.operations import ApiOperation, operation
 from mcphost.api.paging import Key
 from mcphost.api.problems import not_found
-from mcphost.api.representations import Fields, ListPage, PagedQuery, Representation
+from mcphost.api.representations import Fields, ListPage, PagedQuery, Representation, Time
 from mcphost.identity import selectors, services
 from mcphost.identity.selectors import TokenListing
 from mcphost.identity.services import IssuedToken, TokenRequest
@@ -25,7 +25,7 @@ ONCE: Final = frozenset({"token"})
 class TokenRenewalFields(Fields):
     """Until when the successor of a token works; null: without an end."""
 
-    expires_at: datetime | None = Field(None, strict=False)
+    expires_at: Time | None = None
 
 
 class TokenFields(TokenRenewalFields):
@@ -70,6 +70,9 @@ class IssuedTokenRepresentation(TokenRepresentation):
     """A token that was just issued. `token` is its text; null where the response is repeated."""
 
     token: str | None = Field(repr=False)
+
+    def etag(self) -> str:
+        return TokenRepresentation(**self.model_dump(exclude=set(ONCE))).etag()
 
 
 class TokenUseRepresentation(Representation):
