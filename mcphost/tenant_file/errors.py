@@ -14,8 +14,9 @@ MAX_PROBLEMS: Final = 1000
 
 
 def path_text(path: Sequence[str | int]) -> str:
-    """Return a path as a problem has it."""
-    return ".".join(str(part)[:MAX_PATH] for part in path)[:MAX_PATH]
+    """Return a path as a problem has it: terminals that print it must not obey it."""
+    text = ".".join(str(part)[:MAX_PATH] for part in path)[:MAX_PATH]
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
 
 
 class FileProblem(NamedTuple):

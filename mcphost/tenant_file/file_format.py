@@ -16,6 +16,7 @@ from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.tenant_file.documents import Path, YamlDocument
 from mcphost.tenant_file.errors import FileProblem, InvalidFileError, path_text
 from mcphost.tenants.fields import TenantFields
+from mcphost.vault.secrets.fields import NAME_RULE, is_name
 
 FORMAT: Final = 1
 SECTIONS: Final[Mapping[str, PrimitiveType]] = {
@@ -109,13 +110,21 @@ def read_file(document: YamlDocument) -> TenantFile:
     file = TenantFile(
         prune=reader.flag(("prune",), top.get("prune")),
         settings=_settings(reader, top.get("tenant")),
-        secrets=frozenset(reader.mapping(("secrets",), top.get("secrets"), None)),
+        secrets=_secrets(reader, top.get("secrets")),
         functions=reader.texts(("functions",), top.get("functions")),
         primitives=tuple(_primitives(reader, top)),
     )
     if reader.problems:
         raise InvalidFileError(reader.problems)
     return file
+
+
+def _secrets(reader: _MemberReader, value: Any) -> frozenset[str]:
+    names = reader.mapping(("secrets",), value, None)
+    for name in names:
+        if not is_name(name):
+            reader.refuse(("secrets", name), NAME_RULE)
+    return frozenset(names)
 
 
 def _settings(reader: _MemberReader, value: Any) -> Mapping[str, Any]:

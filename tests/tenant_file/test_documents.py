@@ -124,3 +124,13 @@ def test_lines_of_deep_members_are_those_of_the_member_around_them() -> None:
     document = read(b"".join(b"%sa:\n" % (b" " * level) for level in range(depth)))
     assert [document.line_of("a" * level) for level in (1, 16, 17, depth)] == [1, 16, 16, 16]
     assert len(document.lines) == 17
+
+
+def test_problems_have_no_characters_that_a_terminal_obeys() -> None:
+    with pytest.raises(InvalidFileError) as refused:
+        read_file(read(b'format: 1\n"\\e[2J\\u202e": 1\nsecrets: {"\\e[2J": {}, key: {}}\n'))
+    assert all(line.isprintable() for line in str(refused.value).splitlines())
+    assert [problem.path for problem in refused.value.problems] == [
+        "\\x1b[2J\\u202e",
+        "secrets.\\x1b[2J",
+    ]

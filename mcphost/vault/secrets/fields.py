@@ -47,10 +47,15 @@ class SecretRules:
     places: tuple[str, ...]
 
 
+def is_name(text: str) -> bool:
+    """Whether a secret may have this name."""
+    return _NAME.fullmatch(text) is not None
+
+
 def check_new(name: str, value: str, hosts: Iterable[str], places: Iterable[str]) -> SecretRules:
     """Check a new secret; return its rules as `check_rules`. Raises InvalidError, without the value."""
     problems: dict[str, list[str]] = {}
-    if not _NAME.fullmatch(name):
+    if not is_name(name):
         problems["name"] = [NAME_RULE]
     if not _fits(value):
         problems["value"] = [VALUE_RULE]
