@@ -1,6 +1,5 @@
 """Repeated requests: a POST with the Idempotency-Key of an earlier one gets the response of that one."""
 
-import hashlib
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -8,6 +7,7 @@ from typing import Any, Final
 
 import orjson
 from django.http import HttpResponse
+from django.utils.crypto import salted_hmac
 from rest_framework.request import Request
 
 from mcphost.api.problems import ProblemError, ProblemType
@@ -16,6 +16,7 @@ from mcphost.identity.idempotency import StoredReply
 
 HEADER: Final = "Idempotency-Key"
 REPLAYED: Final = "Idempotent-Replayed"
+_SALT: Final = "mcphost.api.idempotency"
 _KEY: Final = re.compile(r"[!-~]{1,255}")
 _STORED_HEADERS: Final = ("ETag", "Location", "Content-Type")
 
@@ -65,4 +66,6 @@ def repeatable(request: Request, caller: str, sent: Any) -> Repeatable | None:
         message = f"{HEADER} must have 1 to 255 printable ASCII characters."
         raise ProblemError(ProblemType.MALFORMED, message)
     requested = orjson.dumps([request.get_full_path(), sent], option=orjson.OPT_SORT_KEYS)
-    return Repeatable(caller, key, hashlib.sha256(requested).hexdigest())
+    # Keyed: a body may have a secret, which must not be guessed from the stored digest.
+    digest = salted_hmac(_SALT, requested, algorithm="sha256").hexdigest()
+    return Repeatable(caller, key, digest)
