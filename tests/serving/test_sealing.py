@@ -10,6 +10,7 @@ from django.db import OperationalError, transaction
 from django.utils import timezone
 from pytest_django import Settings
 
+from mcphost.observability.availability import availability
 from mcphost.sealing.tokens import Key, Purpose, Reason, Ring, SealError, key_id
 from mcphost.serving import sealing
 from mcphost.serving.database import in_database
@@ -163,4 +164,5 @@ async def test_a_failed_read_of_the_keys_is_an_error_and_the_next_one_is_tried(
     reads.may_end.release(2)
     with pytest.raises(OperationalError):
         await late.ring()
+    assert await availability.wait(PATIENCE), "the error was no sign that the database is away"
     assert (await late.ring()).active.id == "k2"
