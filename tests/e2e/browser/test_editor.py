@@ -160,7 +160,7 @@ def test_the_code_field_works_without_the_check_and_without_javascript(
     page.goto(NEW)
     page.get_by_label("Code").fill(WRONG)
     page.get_by_role("button", name="Save draft").click()
-    expect(page.locator(".c-error")).to_contain_text("Line 11, column 12")
+    expect(page.locator("[data-field=code] .c-error")).to_contain_text("Line 11, column 12")
     assert page.get_by_label("Code").input_value() == WRONG
 
 

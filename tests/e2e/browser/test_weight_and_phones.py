@@ -18,7 +18,7 @@ MAX_BYTES: Final = 200 * 1024
 MAX_EDITOR_BYTES: Final = 290 * 1024
 """The same for a form with the script editor, which alone is 150 KB."""
 EDITOR: Final = "kind=script"
-MAX_ROW_HEIGHT: Final = 210
+MAX_ROW_HEIGHT: Final = 240
 """Pixels that a row of a list takes on average."""
 MIN_CHARACTERS: Final = 9
 """The characters that a line of a longer text has at least."""
