@@ -15,7 +15,15 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from mcphost.console.base import Crumb, SignedInRequest, actor, form_input, show, show_refusal
+from mcphost.console.base import (
+    Crumb,
+    SignedInRequest,
+    actor,
+    form_input,
+    mcp_url,
+    show,
+    show_refusal,
+)
 from mcphost.console.tenants import connection_log
 from mcphost.console.tenants.connections import DISCONNECT, WHAT_ENDS, with_meanings
 from mcphost.console.tenants.tokens import (
@@ -36,13 +44,14 @@ TITLE = "Your access"
 
 @require_safe
 def overview(request: SignedInRequest) -> HttpResponseBase:
-    """Show the user's roles, how they were given, and the apps and tokens that act for the user."""
+    """Show the user's roles with the addresses to connect to, and the apps and tokens that act for the user."""
     now = timezone.now()
+    roles = _memberships(request.user).select_related("tenant").order_by("tenant__slug")
     return show(
         request,
         "users/you.html",
         TITLE,
-        roles=_memberships(request.user).select_related("tenant").order_by("tenant__slug"),
+        roles=[(role, mcp_url(request, role.tenant.slug)) for role in roles],
         connections=with_meanings(connections.connections_of(request.user.pk)),
         log=connection_log.of_user(request.user),
         tokens=[(token, token.state(now)) for token in selectors.tokens_of(request.user.pk)],

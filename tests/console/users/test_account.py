@@ -46,6 +46,12 @@ def test_a_member_without_console_access_issues_and_revokes_an_own_token(member,
     assert Token.objects.get(pk=issued.id).revoked_at is not None
 
 
+def test_a_member_finds_the_address_that_clients_connect_to(member: Client):
+    page = member.get(YOU).content.decode()
+    assert "<code>http://testserver/t/acme/mcp</code>" in page
+    assert "/t/globex/mcp" not in page
+
+
 def test_a_member_is_offered_only_the_permitted_scopes(member, cast, acme):
     for name in ("payroll", "secret"):
         catalogue.create(acme.tenant, tool_fields(name, scopes=(f"mcp:{name}",)), ACTOR)

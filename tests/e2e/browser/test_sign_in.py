@@ -61,9 +61,9 @@ def register(server: Server, name: str, redirect_uri: str) -> dict[str, Any]:
     return post(f"{server.base}/register", registration.encode(), "application/json")
 
 
-def expect_connected(log: Locator) -> None:
+def expect_connected(log: Locator, tool: str) -> None:
     """Expect all steps. The last ones are written by housekeeping, after the page was opened."""
-    expect(log).to_contain_text("first call: echo")
+    expect(log).to_contain_text(f"first call: {tool}")
     expect(log.locator(".c-badge")).to_have_text("connected")
     texts = ("registered", "signed in", "allowed", "code redeemed", "token presented", "first call")
     expect(log.locator("li")).to_have_text([re.compile(f"^{text}") for text in texts])
@@ -113,7 +113,7 @@ def test_a_client_is_connected_by_signing_in_and_disconnected(
     owner.goto(f"{server.base}/admin/t/demo/connect/")
     log = owner.locator(".c-attempt").filter(has_text="Night owl for admin")
     owner.evaluate("window.sameDocument = true")
-    expect_connected(log)
+    expect_connected(log, "echo")
     page.goto(f"{server.base}/admin/you/")
     row = page.get_by_role("row").filter(has_text="Night owl")
     row.get_by_role("link", name="Disconnect").click()
