@@ -29,9 +29,10 @@ def join(page: Page, link: str) -> str:
     choose_password(page, "Create the account and join")
     expect(page.get_by_role("heading", level=1)).to_have_text("Your access")
     expect(page.locator("#main")).to_contain_text("Your account is set up")
-    row = page.get_by_role("row").filter(has=page.get_by_role("button", name="Copy the address"))
-    expect(row).to_contain_text("member")
-    return row.locator("code").inner_text()
+    expect(page.get_by_role("row", name="demo")).to_contain_text("member")
+    addresses = page.locator("#addresses")
+    expect(addresses.get_by_role("button", name="Copy the address of demo")).to_be_visible()
+    return addresses.locator("code").inner_text()
 
 
 def allow(page: Page, url: str) -> None:
