@@ -68,7 +68,7 @@ conformance: dev ## the official MCP conformance suite, its scenarios for author
 e2e: services browser ## real processes, real clients, a real browser; attacks on a running server
 
 services: dev ## the part of e2e without the browser
-	MAX_STARTS=$${MAX_STARTS:-55} $(VENV)/python -m pytest tests/e2e tests/attacks --ignore=tests/e2e/browser -n $(WORKERS) --dist loadgroup
+	MAX_STARTS=$${MAX_STARTS:-75} $(VENV)/python -m pytest tests/e2e tests/attacks --ignore=tests/e2e/browser -n $(WORKERS) --dist loadgroup
 
 browser: dev ## the part of e2e in the browser
 	$(VENV)/python -m pytest tests/e2e/browser

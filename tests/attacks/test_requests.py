@@ -44,6 +44,7 @@ VALUES = {
     "user_id": "1",
     "key_id": "k1",
     "token_id": "abc",
+    "function": "demo.echo",
 }
 
 

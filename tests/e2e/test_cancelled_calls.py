@@ -18,7 +18,11 @@ ARGUMENTS = {"workItemId": BUGS[0], "fields": {"System.State": "Resolved"}}
 
 
 def waiting(admin: Admin) -> set[str]:
-    return set(re.findall(rf'href="({LIST}[0-9a-f-]{{36}}/cancel/)"', admin.get(LIST)))
+    """The pages that cancel the calls of open questions."""
+    calls = re.findall(
+        r'href="/admin/t/demo/calls/([0-9a-f-]{36})/"', admin.get(f"{LIST}?state=open")
+    )
+    return {f"{LIST}{call}/cancel/" for call in calls}
 
 
 @contextmanager

@@ -34,7 +34,7 @@ from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider
 from mcp.shared.auth import OAuthClientMetadata
 
 URL = {url!r}
-PORT = 33418
+PORT = 8642
 CLIENT = OAuthClientMetadata(client_name="first-steps", redirect_uris=[f"http://127.0.0.1:{{PORT}}/callback"])
 
 
@@ -94,7 +94,7 @@ import {{ createServer }} from 'node:http';
 import {{ Client, StreamableHTTPClientTransport, UnauthorizedError }} from '@modelcontextprotocol/client';
 
 const url = new URL({url});
-const callback = 'http://127.0.0.1:33418/callback';
+const callback = 'http://127.0.0.1:8642/callback';
 const stored = {{}}; // until the program ends: store it to sign in once only
 const authProvider = {{
   redirectUrl: callback,
@@ -116,7 +116,7 @@ const redirect = new Promise(resolve => listener.on('request', (request, respons
   const {{ searchParams }} = new URL(request.url, callback);
   if (searchParams.has('code') || searchParams.has('error')) resolve(searchParams);
 }}));
-await new Promise(resolve => listener.listen(33418, '127.0.0.1', resolve));
+await new Promise(resolve => listener.listen(8642, '127.0.0.1', resolve));
 
 async function connect() {{
   const client = new Client({{ name: 'first-steps', version: '1.0.0' }});
