@@ -81,6 +81,7 @@ def pages_of(page: Page) -> list[str]:
 
 
 def violations_of(page: Page, axe: str, rules: str) -> list[dict[str, Any]]:
+    page.wait_for_load_state()  # after a click: with its style sheets
     page.evaluate(axe)
     found = page.evaluate(f"axe.run({{runOnly: {rules}}})")["violations"]
     return [
