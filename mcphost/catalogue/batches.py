@@ -25,14 +25,13 @@ from mcphost.catalogue.fields import (
     FIELD_NAMES,
     PrimitiveFields,
     changed,
-    code,
     fingerprint,
-    snapshot,
     working_copy,
 )
-from mcphost.catalogue.models import Grant, Primitive, PrimitiveVersion
+from mcphost.catalogue.models import Primitive, PrimitiveVersion
 from mcphost.catalogue.ordering import in_order, order_of
-from mcphost.catalogue.services import news_of, working_digest
+from mcphost.catalogue.selectors import granted_references
+from mcphost.catalogue.services import new_version, news_of, working_digest
 from mcphost.catalogue.states import PrimitiveState, PrimitiveVerb, following
 from mcphost.feed.services import announce_all
 from mcphost.kinds.primitive_types import PrimitiveType
@@ -148,12 +147,8 @@ def read_basis(tenant_id: UUID) -> Basis:
         {(row.primitive_type, row.name): row for row in rows},
         dict(versions.values_list("primitive_id").annotate(Max("number"))),
         tenant_secrets(tenant_id),
-        _grants(tenant_id),
+        granted_references(tenant_id),
     )
-
-
-def _grants(tenant_id: UUID) -> frozenset[str]:
-    return frozenset(Grant.objects.filter(tenant=tenant_id).values_list("function", flat=True))
 
 
 class Preparation:
@@ -190,7 +185,7 @@ class Preparation:
             verbs: Sequence[PrimitiveVerb] = ()
         elif ready is not None:
             number = self._basis.numbers.get(row.id, 0) + 1
-            version = _version(row, number, fields, ready)
+            version = new_version(row, number, fields, ready, working_digest(ready, fields))
             restored = (PrimitiveVerb.RESTORE,) if was is PrimitiveState.ARCHIVED else ()
             after = _PATHS.get((PrimitiveState.PUBLISHED, desired.state), ())
             verbs = (*restored, PrimitiveVerb.PUBLISH, *after)
@@ -257,11 +252,10 @@ class Preparation:
     def _check_servable(self, fields: PrimitiveFields) -> None:
         """Refuse to serve what the tenant may not send, or a function that it may not use."""
         function = kinds.function_of(fields.kind, fields.config)
-        if function and function not in self._basis.grants.union(self._granting):
-            field = f"config.{kinds.GRANTED_BY_STAFF[fields.kind]}"
-            raise InvalidPrimitiveError(
-                {field: [f"{function[:200]} is not granted to this tenant."]}
-            )
+        if function not in self._granting and (
+            refused := validation.check_grant(self._basis.tenant.pk, function)
+        ):
+            raise InvalidPrimitiveError({f"config.{kinds.GRANTED_BY_STAFF[fields.kind]}": refused})
         problems = outgoing.problems_with(
             fields.kind, fields.config, self._basis.secrets, self._hosts
         )
@@ -282,7 +276,7 @@ def store(basis: Basis, changes: Iterable[PreparedChange], actor: Actor) -> None
     is_same = (
         frozenset(map(RowKey._make, current)) == basis.keys
         and frozenset((row.name, row.rules) for row in secrets) == basis.secret_rules
-        and basis.grants <= _grants(tenant.pk)
+        and basis.grants <= granted_references(tenant.pk)
     )
     if not is_same:
         raise ConflictError(tenant.slug)
@@ -332,20 +326,6 @@ def served_fields(row: Primitive) -> PrimitiveFields:
 def _serves(row: Primitive | None, fields: PrimitiveFields) -> bool:
     """Whether the version that was published last has these fields."""
     return row is not None and row.live is not None and not changed(served_fields(row), fields)
-
-
-def _version(
-    row: Primitive, number: int, fields: PrimitiveFields, ready: Ready
-) -> PrimitiveVersion:
-    return PrimitiveVersion(
-        primitive=row,
-        number=number,
-        digest=working_digest(ready, fields),
-        function=kinds.function_of(fields.kind, fields.config),
-        snapshot=snapshot(fields),
-        config_order=order_of(fields.config),
-        code=code(ready.compiled),
-    )
 
 
 def _move(

@@ -309,7 +309,7 @@ def functions(tenant_id: UUID) -> tuple[FunctionRow, ...]:
 
     A granted function that the code no longer has is included, with `known` false.
     """
-    granted, labels = _granted(tenant_id), dict(kinds.functions())
+    granted, labels = granted_references(tenant_id), dict(kinds.functions())
     uses = _function_uses(tenant_id)
     return tuple(
         FunctionRow(
@@ -344,10 +344,11 @@ def granted_functions(tenant_id: UUID, primitive_type: PrimitiveType) -> Sequenc
         FunctionRow(
             reference, primitive_type, labels.get(reference, reference), True, reference in labels
         )
-        for reference in sorted(_granted(tenant_id))
+        for reference in sorted(granted_references(tenant_id))
         if kinds.primitive_type_of(reference) is primitive_type
     ]
 
 
-def _granted(tenant_id: UUID) -> frozenset[str]:
+def granted_references(tenant_id: UUID) -> frozenset[str]:
+    """Return the references of the functions that are granted to a tenant."""
     return frozenset(Grant.objects.filter(tenant=tenant_id).values_list("function", flat=True))

@@ -139,17 +139,9 @@ def publish(
         raise UnchangedError(row.name, str(row.live), PrimitiveState(row.state))
     _check_state(row, was)
     last = row.versions.aggregate(last=Max("number"))["last"] or 0
-    version = PrimitiveVersion.objects.create(
-        primitive=row,
-        number=last + 1,
-        digest=digest,
-        function=kinds.function_of(fields.kind, fields.config),
-        snapshot=snapshot(fields),
-        config_order=order_of(fields.config),
-        code=code(ready.compiled),
-        note=note,
-        published_by=(actor.label or actor.kind)[:200],
-    )
+    version = new_version(row, last + 1, fields, ready, digest)
+    version.note, version.published_by = note, (actor.label or actor.kind)[:200]
+    version.save()
     _move(row, state, version)
     facts = {
         "number": version.number,
@@ -275,6 +267,22 @@ def revoke_grant(tenant_id: UUID, function: str, actor: Actor) -> bool:
     if count:
         _record_grant("function.revoked", tenant_id, function, actor)
     return bool(count)
+
+
+def new_version(
+    row: Primitive, number: int, fields: PrimitiveFields, ready: Ready, digest: str
+) -> PrimitiveVersion:
+    """Return the version that a publication of these fields writes, unsaved. `digest` is that of
+    `working_digest`."""
+    return PrimitiveVersion(
+        primitive=row,
+        number=number,
+        digest=digest,
+        function=kinds.function_of(fields.kind, fields.config),
+        snapshot=snapshot(fields),
+        config_order=order_of(fields.config),
+        code=code(ready.compiled),
+    )
 
 
 def news_of(primitive_type: PrimitiveType) -> str:

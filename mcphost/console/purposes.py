@@ -85,7 +85,7 @@ PURPOSES: Mapping[str, str] = {
     "call_payloads": "The call with the content of its input requests, responses, arguments and results.",
     "input_requests": "What tools asked people, and what became of it, the latest first.",
     "input_requests_payloads": "The questions with what was asked and what was answered.",
-    "input_request": "One question: of whom, when, each answer, and what ran because of it.",
+    "input_request": "One question: who was asked, when, each answer, and what ran because of it.",
     "input_request_payloads": "The question with what was asked and what was answered.",
     "input_request_funnel": "How many questions were accepted, and how the others ended, by tool and client program.",
     "call_cancel": "Ends a call that waits for a response. Its caller is told why.",

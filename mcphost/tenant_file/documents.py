@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import yaml
 
+from mcphost.kinds.yaml_scalars import MAX_INTEGER_DIGITS, PLAIN_SCALAR
 from mcphost.tenant_file.errors import FileProblem, InvalidFileError, path_text
 
 MAX_BYTES: Final = 16 * 1024 * 1024
@@ -22,16 +23,8 @@ MAX_LINE_DEPTH: Final = 16
 
 Path = tuple[str | int, ...]
 
-_PLAIN: Final = re.compile(
-    r"(?P<null>null|Null|NULL|~|)|(?P<true>true|True|TRUE)|(?P<false>false|False|FALSE)"
-    r"|(?P<int>[-+]?[0-9]+)|(?P<octal>0o[0-7]+)|(?P<hex>0x[0-9a-fA-F]+)"
-    r"|(?P<float>[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?)"
-    r"|(?P<infinite>[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))"
-)
-"""The texts without quotes that are no strings."""
 _BASES: Final = {"int": 10, "octal": 8, "hex": 16}
 _CONSTANTS: Final = {"null": None, "true": True, "false": False}
-_MAX_DIGITS: Final = 40
 _UNUSUAL: Final = re.compile(
     r"[^\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
 )
@@ -148,7 +141,7 @@ def _line(event: Any) -> int:
 
 def _scalar(event: yaml.ScalarEvent, path: Path) -> Any:
     text: str = event.value
-    matched = _PLAIN.fullmatch(text) if event.implicit[0] else None
+    matched = PLAIN_SCALAR.fullmatch(text) if event.implicit[0] else None
     group = None if matched is None else matched.lastgroup
     if group is None:
         return text
@@ -162,7 +155,7 @@ def _scalar(event: yaml.ScalarEvent, path: Path) -> Any:
 
 def _number(text: str, group: str) -> int | float | None:
     if group in _BASES:
-        number = int(text, _BASES[group]) if len(text) <= _MAX_DIGITS else 2**64
+        number = int(text, _BASES[group]) if len(text) <= MAX_INTEGER_DIGITS else 2**64
         return number if -(2**63) <= number < 2**64 else None
     value = math.inf if group == "infinite" else float(text)
     return value if math.isfinite(value) else None
@@ -184,7 +177,7 @@ def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
         style = '"'
     elif "\n" in text:
         style = "|"
-    elif _PLAIN.fullmatch(text) is not None:
+    elif PLAIN_SCALAR.fullmatch(text) is not None:
         style = "'"
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 

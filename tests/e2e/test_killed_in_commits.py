@@ -214,7 +214,10 @@ JOIN calls_streamedcall AS one ON one.session = other.session
 WHERE one.stream = %s AND action IN ('round.finished', 'answer.received')
 GROUP BY 1, 2, 3, 4 HAVING count(*) > 1
 """
-STORED = "SELECT count(*) FROM calls_streamedcall"
+STORED = """
+SELECT count(*) FROM calls_streamedcall AS one JOIN calls_streamedcall AS other
+ON other.session = one.session WHERE one.stream = %s
+"""
 STARTED: Entries = Counter([("round.started", 1, "", None)])
 REFUSED: Entries = Counter([("answer.refused", None, "refused", "q0")])
 
@@ -229,7 +232,7 @@ class Scene:
     session: Session
     calls: Calls
     calling: "asyncio.Task[None]"
-    earlier: tuple[int, int]
+    earlier_effects: int
 
     @property
     def server(self) -> Server:
@@ -244,13 +247,15 @@ class Scene:
         return at(self.service, self.service.second)
 
     def effects(self) -> list[list[Any]]:
-        return effects(self.service)[self.earlier[0] :]
+        return effects(self.service)[self.earlier_effects :]
 
     def did(self, caller: Caller, step: str) -> bool:
         return caller.program.steps(self.effects())[step] > 0
 
     def stored(self) -> int:
-        return _stored(self.watch) - self.earlier[1]
+        """How many calls of the session are stored. Those of others are pruned meanwhile, and not counted."""
+        ((number,),) = self.watch.rows(STORED, self.calls.leads.stream)
+        return int(number)
 
     @asynccontextmanager
     async def held_up(self) -> AsyncIterator[Callable[[], Any]]:
@@ -344,11 +349,6 @@ class Scene:
         assert self.watch.rows(REPEATED, self.calls.leads.stream) == []
 
 
-def _stored(watch: Watch) -> int:
-    ((number,),) = watch.rows(STORED)
-    return int(number)
-
-
 def _expected_to_fail(answering: Any) -> "asyncio.Task[None]":
     async def answer() -> None:
         with suppress(httpx2.TransportError):
@@ -373,7 +373,7 @@ async def staged(service: Service) -> AsyncIterator[Scene]:
     try:
         with watching(service.settings["DATABASE_URL"]) as watch:
             async with asyncio.timeout(PATIENCE), httpx2.AsyncClient(timeout=PATIENCE) as http:
-                earlier = len(effects(service)), _stored(watch)
+                earlier = len(effects(service))
                 session = await Session.begun(http, at(service, service.first))
                 calls = Calls(session)
                 await calls.get_ready(server)

@@ -1,5 +1,6 @@
 """The audit log: what people and the platform did, and what was refused."""
 
+from collections.abc import Callable
 from typing import Final
 from uuid import UUID
 
@@ -13,7 +14,7 @@ from mcphost.api.problems import not_found
 from mcphost.api.representations import ListPage, PagedQuery, Time
 from mcphost.api.resources.calls import EntryRepresentation, cursor_id, key_of_id
 from mcphost.audit import selectors
-from mcphost.audit.selectors import EntryFilter
+from mcphost.audit.selectors import Entries, EntryFilter
 from mcphost.tenants.roles import Permission
 
 _ACTION: Final = r"^[a-z_]*\.?[a-z_]*$"
@@ -58,11 +59,7 @@ class EntryCollection(Endpoint):
         )
     )
     def get(self, call: ApiCall, query: EntryQuery) -> HttpResponse:
-        page = selectors.verbs(
-            query.entry_filter(call.tenant.pk), after=cursor_id(call), limit=call.limit
-        )
-        items = [EntryRepresentation.of(entry) for entry in page.entries]
-        return call.show_portion(EntryListPage, items, key_of_id(page.after))
+        return _show(call, query, selectors.verbs)
 
 
 class RefusalCollection(Endpoint):
@@ -77,21 +74,27 @@ class RefusalCollection(Endpoint):
         )
     )
     def get(self, call: ApiCall, query: EntryQuery) -> HttpResponse:
-        page = selectors.refusals(
-            query.entry_filter(call.tenant.pk), after=cursor_id(call), limit=call.limit
-        )
-        items = [EntryRepresentation.of(entry) for entry in page.entries]
-        return call.show_portion(EntryListPage, items, key_of_id(page.after))
+        return _show(call, query, selectors.refusals)
 
 
 class EntryObject(Endpoint):
     """`/tenants/{slug}/entries/{entry_id}`."""
 
     @operation(
-        ApiOperation("Read an entry of any sort", Permission.VIEW_RECORDS, EntryRepresentation)
+        ApiOperation(
+            "Read an entry of the audit log or of a call",
+            Permission.VIEW_RECORDS,
+            EntryRepresentation,
+        )
     )
     def get(self, call: ApiCall, entry_id: UUID) -> HttpResponse:
         entry = selectors.entry(entry_id, frozenset({call.tenant.pk}))
         if entry is None:
             raise not_found()
         return call.show(EntryRepresentation.of(entry))
+
+
+def _show(call: ApiCall, query: EntryQuery, read: Callable[..., Entries]) -> HttpResponse:
+    page = read(query.entry_filter(call.tenant.pk), after=cursor_id(call), limit=call.limit)
+    items = [EntryRepresentation.of(entry) for entry in page.entries]
+    return call.show_portion(EntryListPage, items, key_of_id(page.after))

@@ -1,4 +1,4 @@
-"""The page of one question: what was asked of whom, each answer, and what ran because of it."""
+"""The page of one question: its text, the person who was asked, each answer, and what ran because of it."""
 
 from collections.abc import Mapping
 from datetime import datetime

@@ -314,7 +314,7 @@ class _Validator(RequestValidator):
         self, client_id: str, code: str, client: Any, request: Request, *_: Any, **__: Any
     ) -> bool:
         """Find the code of this client. One that was redeemed before ends its connection, if it comes
-        with the right verifier: whoever has only seen the code can end nothing."""
+        with the right verifier: a party that has only seen the code can end nothing."""
         owner = AuthorizationCode.objects.filter(pk=digest(code), client_id=client_id)
         membership_id = owner.values_list("membership_id", flat=True).first()
         self._membership = None if membership_id is None else live_membership(membership_id)

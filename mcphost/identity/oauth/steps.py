@@ -74,7 +74,7 @@ ANONYMOUS: Final = frozenset(
         ConnectingStep.UNKNOWN_TOKEN,
     }
 )
-"""Steps of clients of whom nothing is known."""
+"""The steps of unidentified clients."""
 
 
 class StepRecord(NamedTuple):

@@ -1,8 +1,9 @@
 """Read the text of an OpenAPI document: JSON or YAML, within limits on its size, depth and values.
 
 YAML is read as JSON has it, by the core schema of YAML 1.2 (section 10.3) and with merge keys: keys, dates
-and words such as `yes` stay texts, and so does what is written where OpenAPI has a text. It is built from the parser's events, so that a limit ends the reading
-at once. The values of an alias are counted each time that it is used.
+and words such as `yes` stay texts, and so does what is written where OpenAPI has a text. It is built from
+the parser's events, so that a limit ends the reading at once. The values of an alias are counted each time
+that it is used.
 """
 
 import math
@@ -14,6 +15,7 @@ import orjson
 import yaml
 
 from mcphost.kinds.http.openapi_scalars import PlainScalar, resolved
+from mcphost.kinds.yaml_scalars import MAX_INTEGER_DIGITS, PLAIN_SCALAR
 
 MAX_BYTES: Final = 16 * 1024 * 1024
 MAX_DEPTH: Final = 200
@@ -24,12 +26,6 @@ _TAG: Final = "tag:yaml.org,2002:"
 _MERGE: Final = f"{_TAG}merge"
 _MAP: Final = f"{_TAG}map"
 _SEQ: Final = f"{_TAG}seq"
-_PLAIN: Final = re.compile(
-    r"(?P<null>null|Null|NULL|~|)|(?P<true>true|True|TRUE)|(?P<false>false|False|FALSE)"
-    r"|(?P<int>[-+]?[0-9]+)|(?P<octal>0o[0-7]+)|(?P<hex>0x[0-9a-fA-F]+)"
-    r"|(?P<float>[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?)"
-    r"|(?P<infinite>[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))"
-)
 _VALUES: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
     "null": ("null", lambda text: None),
     "true": ("bool", lambda text: True),
@@ -40,9 +36,7 @@ _VALUES: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
     "float": ("float", lambda text: _number(float(text))),
     "infinite": ("float", lambda text: None),
 }
-"""The tag and the value of what each group of `_PLAIN` matches."""
-_MAX_INTEGER_DIGITS: Final = 40
-"""Characters that are read as an integer: what is longer has more than 64 bits."""
+"""The tag and the value of what each group of `PLAIN_SCALAR` matches."""
 _SWAGGER: Final = re.compile(r"2\.0(\..*)?")
 _OPENAPI: Final = re.compile(r"3\.[012]([.-].*)?")
 _NO_JSON: Final = "This YAML has values that JSON does not have."
@@ -195,7 +189,7 @@ def _scalar(event: yaml.ScalarEvent) -> Any:
     does not have."""
     if not _is_plain(event) and event.tag in (None, "!", f"{_TAG}str"):
         return event.value
-    matched = _PLAIN.fullmatch(event.value)
+    matched = PLAIN_SCALAR.fullmatch(event.value)
     if matched is None or matched.lastgroup is None:
         if event.tag is None:
             return event.value
@@ -208,7 +202,7 @@ def _scalar(event: yaml.ScalarEvent) -> Any:
 
 
 def _integer(text: str, base: int) -> int | float | None:
-    if len(text) > _MAX_INTEGER_DIGITS:
+    if len(text) > MAX_INTEGER_DIGITS:
         return _number(float(text)) if base == 10 else None
     value = int(text, base)
     return value if -(2**63) <= value < 2**64 else float(value)
