@@ -215,6 +215,6 @@ def _say_nothing(*_: Any, **__: Any) -> None:
 def _drop_everything() -> None:
     for drop in tuple(loop._gap_callbacks):
         drop()
-    last_use.forget_all()
+    last_use.discard_unwritten()
     session_uses.forget_all()
     heartbeat._beaten_at = None  # a process that has written heartbeats judges others by them

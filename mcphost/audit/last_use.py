@@ -1,4 +1,4 @@
-"""When rows such as tokens were last used: kept in memory at each use, written to the database
+"""When rows such as tokens and secrets were last used: kept in memory at each use, written to the database
 later.
 
 All processes together write a row at most once a minute, so the stored time may be a minute old.
@@ -49,7 +49,7 @@ class _Notes:
                 del noted[row_id]
         return len(due)
 
-    def forget_all(self) -> None:
+    def discard_unwritten(self) -> None:
         """Drop the notes without writing them."""
         self.noted.clear()
         self.written.clear()
@@ -58,7 +58,7 @@ class _Notes:
 _notes: Final = _Notes()
 flush: Final = _notes.flush
 """Called every few seconds by the process's housekeeping, in a thread that may wait for the database."""
-forget_all: Final = _notes.forget_all
+discard_unwritten: Final = _notes.discard_unwritten
 
 
 @dataclass(frozen=True, eq=False)

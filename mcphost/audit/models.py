@@ -72,10 +72,10 @@ class Entry(models.Model):
         ordering = ["-id"]
         base_manager_name = "objects"
         verbose_name_plural = "entries"
-        # Each index slows down every call: no more than these. Call ids should be made by
-        # `records.new_id` too: each random one touches another page of the index. Those for rare
-        # entries (asking, refused, actions) cost other entries nothing. Without the two of a tenant
-        # SQLite, which has no statistics, would read all entries of the tenant.
+        # Each index slows down every call: no more than these. Call ids are made by `records.new_id` too,
+        # since each random one would touch another page of the index. Partial indexes (asking, refused,
+        # verbs) cost other entries nothing. SQLite has no statistics: without an index that begins with
+        # the tenant it would read all entries of the tenant.
         indexes = [
             models.Index(fields=["tenant", "id"], name="audit_entry_tenant"),
             models.Index(
@@ -154,7 +154,7 @@ class Verification(models.Model):
     A pass goes through all entries, from the oldest: `position` is the last entry that it has read, at
     `read_at`; `begun_at` is when it began, `payloads` how many it has verified, `wrong_now` how many of
     them are not what was recorded. `ended_at` and `all_payloads` are those of the last pass that has ended.
-    `wrong`, and `first_wrong`, the entry of the first, stay until a pass that finds nothing wrong has ended.
+    `wrong` and `first_wrong` (the first entry with a wrong payload) are kept until a later pass ends without any.
     """
 
     position = models.UUIDField(default=UUID(int=0))
@@ -176,10 +176,11 @@ class Verification(models.Model):
 
 
 class CallSummary(models.Model):
-    """The projection of one call (`summaries.projection`): made of its entries, and made again after each.
+    """The projection of one call (`summaries.projection`): built from its entries, and rebuilt after each.
 
-    `expires_at` and `sealed_by` are set while the call waits for an answer. `entries` is the number of
-    entries that the row was made of. `details` has counts for roll-ups, of calls that asked.
+    `last` is the id of the call's newest entry. `expires_at` and `sealed_by` are set while the call waits for
+    an answer. `entries` is the number of entries that the row was built from. For calls that asked a question,
+    `details` has the counts that roll-ups need.
     """
 
     call = models.UUIDField(primary_key=True)
@@ -250,8 +251,8 @@ class ChangedCalls(models.Model):
 
 
 class CallMark(models.Model):
-    """Something by which a call is found that few calls have: a state other than `complete`, a failure, input
-    requests, an outcome of answers. `last` is that of the call."""
+    """A rare property to find calls by: a state other than `complete`, a failure, input requests, an outcome
+    of answers. `last` is that of the call."""
 
     mark = models.TextField()
     tenant = models.UUIDField(null=True)
@@ -374,7 +375,7 @@ class RollUp(models.Model):
 
 
 class RollUpDue(models.Model):
-    """A bucket whose rows are to be made again, because calls in it changed; `mark` grows with each change."""
+    """A bucket whose rows are to be rebuilt, because calls in it changed; `mark` grows with each change."""
 
     resolution = models.SmallIntegerField()
     bucket = models.BigIntegerField()
@@ -394,12 +395,14 @@ class RollUpDue(models.Model):
 class Following(models.Model):
     """How far the summaries are, and which process writes them: one row (`summaries.follower`).
 
-    `position`, `seen` and `checked`, `checked_seen` say which entries have been seen, in the database's own
-    terms (`summaries.changed_calls`). Entries with
-    ids from `missing_from` to below `missing_until` are still to be read, backwards. `current_at` is
-    when all entries committed until then had been seen. `changes` is the last number of `ChangedCalls`. Up to `open_minute`,
-    `open_hour` and `open_day` such buckets have rows (`summaries.rollups`). `folds` counts how often rows of a
-    bucket were written, the last time at `folded_at`.
+    `position` and `seen` are how far the follower has read: on PostgreSQL the oldest transaction that could
+    still write, a snapshot, and the last `page` of the table; on SQLite a rowid (`summaries.changed_calls`).
+    `checked` and `checked_seen` are the same for the search in all recent entries, last done at `checked_at`.
+    Entries with ids from `missing_from` to below `missing_until` are still to be read, backwards. All entries
+    committed until `current_at` have been read. `changes` is the last number of `ChangedCalls`, `losses` the
+    number of lost calls that were looked at, `pruned_at` when old rows were last deleted. Buckets have rows up
+    to `open_minute`, `open_hour` and `open_day` (`summaries.rollups`). `folds` counts how often the rows of a
+    bucket were written, the last time at `folded_at`. `owner` follows until `leased_until`.
     """
 
     owner = models.UUIDField(null=True)

@@ -1,4 +1,5 @@
-"""The listing of a primitive on the wire, from its author's and its operator's texts."""
+"""The listing of a tool, prompt, resource or template on the wire, from its author's and its operator's
+texts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

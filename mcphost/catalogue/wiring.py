@@ -1,5 +1,5 @@
-"""At start: load the code's functions, subscribe to changes of what tenants offer
-and of other processes' functions, set vault's port."""
+"""At start: load the code's functions, subscribe to changes of what tenants offer and of other processes'
+functions, tell the vault which primitives use a secret."""
 
 from mcphost.catalogue import kinds, remote_functions, selectors
 from mcphost.feed.loop import ChangeNews, loop

@@ -176,7 +176,7 @@ class Egress:
     """Sends requests. It belongs to one event loop, and never shares connections among tenants.
 
     `loopback_ports`: ports of this machine's loopback addresses that may be reached, too.
-    `own`: an address of this server itself, whose host and port may be reached wherever they are.
+    `own_server`: an address of this server itself, whose host and port may be reached wherever they are.
     `tls`: verifies services; by default with the machine's certificate authorities.
     `per_tenant`: requests of one tenant at once; others wait, within their own time limit.
     """
@@ -185,13 +185,13 @@ class Egress:
         self,
         *,
         loopback_ports: frozenset[int] = frozenset(),
-        own: Target | None = None,
+        own_server: Target | None = None,
         tls: SSLContext | None = None,
         resolve: Resolve = system_resolve,
         per_tenant: int = 16,
     ) -> None:
         self._loopback_ports = loopback_ports
-        self._own = own
+        self._own_server = own_server
         self._tls = tls or httpcore2.default_ssl_context()
         self._resolve = resolve
         self._per_tenant = per_tenant
@@ -275,7 +275,7 @@ class Egress:
 
     def _new_pool(self, tenant: str) -> _TenantPool:
         backend = CheckedBackend(
-            tenant, self._resolve, self._threads, self._loopback_ports, self._own
+            tenant, self._resolve, self._threads, self._loopback_ports, self._own_server
         )
         connections = httpcore2.AsyncConnectionPool(
             ssl_context=self._tls,

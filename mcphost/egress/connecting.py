@@ -1,4 +1,4 @@
-"""Connections to checked addresses: resolve once, check every address, connect to one of them.
+"""Connections to checked addresses, or to this server: resolve once, check every address, connect to one.
 
 TLS, the Host header and the pool know the name only; what is connected to is the address that was
 checked, so that a second DNS answer changes nothing.
@@ -45,13 +45,13 @@ class CheckedBackend(httpcore2.AsyncNetworkBackend):
         resolve: Resolve,
         threads: Executor,
         loopback_ports: frozenset[int],
-        own: Target | None = None,
+        own_server: Target | None = None,
     ) -> None:
         self._tenant = tenant
         self._resolve = resolve
         self._threads = threads
         self._loopback_ports = loopback_ports
-        self._own = None if own is None else (own.host, own.port)
+        self._own_server = None if own_server is None else (own_server.host, own_server.port)
         self._lookups = asyncio.Semaphore(LOOKUPS_PER_TENANT)
 
     async def connect_tcp(
@@ -79,7 +79,7 @@ class CheckedBackend(httpcore2.AsyncNetworkBackend):
         addresses = await self._addresses(host)
         if may_connect(addresses, port, self._loopback_ports):
             return addresses
-        if addresses and (host, port) == self._own:
+        if addresses and (host, port) == self._own_server:
             return addresses
         log.info("egress refused", tenant=self._tenant, host=host, port=port, addresses=addresses)
         raise EgressAddressError(

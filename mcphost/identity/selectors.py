@@ -1,4 +1,4 @@
-"""Authenticate bearer tokens, and list those that people issue.
+"""Authenticate bearer tokens from a cache, and list those that people issue.
 
 A token's row is read once and cached until the change log reports a change of the token, of its
 connection, of its owner's membership or of its tenant. `cached` never queries the database, so it may run in the event
@@ -109,7 +109,7 @@ class _CachedToken:
 
 
 _cached_tokens: Cache[str, _CachedToken] = Cache(TOKENS_KEPT)
-_refused: Cache[str, None] = Cache(REFUSED_KEPT)
+_refused_token_ids: Cache[str, None] = Cache(REFUSED_KEPT)
 
 
 def cached(
@@ -126,7 +126,7 @@ def cached(
     token = _cached_tokens.get(parsed.id)
     if token is not MISS:
         return _admit(token, parsed, audience, slug, now)
-    return MISS if _refused.get(parsed.id) is MISS else None
+    return MISS if _refused_token_ids.get(parsed.id) is MISS else None
 
 
 def load(bearer: str, audience: Audience, slug: str | None, now: datetime) -> Authenticated | None:
@@ -134,10 +134,10 @@ def load(bearer: str, audience: Audience, slug: str | None, now: datetime) -> Au
     parsed = parse(bearer)
     if parsed is None:
         return None
-    mark, refused_mark = _cached_tokens.mark(), _refused.mark()
+    mark, refused_mark = _cached_tokens.mark(), _refused_token_ids.mark()
     token = _read_token(parsed.id)
     if token is None:
-        _refused.put(parsed.id, None, refused_mark)
+        _refused_token_ids.put(parsed.id, None, refused_mark)
         return None
     _cached_tokens.put(parsed.id, token, mark)
     credential_id = token.authenticated.principal.token_id
@@ -344,23 +344,23 @@ def forget_token(credential_id: str) -> None:
         )
     else:
         _cached_tokens.forget(credential_id)
-    _refused.forget(credential_id)
+    _refused_token_ids.forget(credential_id)
 
 
 def forget_person(user_id: int) -> None:
     """Drop a user's tokens, and all refused ids, because their owners are not cached."""
     _cached_tokens.forget_where(lambda token: token.authenticated.principal.user_id == user_id)
-    _refused.clear()
+    _refused_token_ids.clear()
 
 
 def forget_tenant(tenant_id: UUID) -> None:
     _cached_tokens.forget_where(lambda token: token.authenticated.principal.tenant == tenant_id)
-    _refused.clear()
+    _refused_token_ids.clear()
 
 
 def forget_all() -> None:
     _cached_tokens.clear()
-    _refused.clear()
+    _refused_token_ids.clear()
 
 
 def _admit(

@@ -1,4 +1,4 @@
-"""Drop this package's cached rows when the change log reports a change."""
+"""Drop cached tokens when the change log reports a change of a token, a member or a tenant."""
 
 from mcphost.feed.loop import ChangeNews, loop
 from mcphost.identity import selectors

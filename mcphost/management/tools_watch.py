@@ -67,7 +67,7 @@ def lines_of(reload: Reload, functions_url: str) -> Iterator[str]:
     for problem in reload.refused:
         yield f"  refused     {problem}"
     for name in reload.kept:
-        yield f"  unchanged   {name} runs the code before, until its new code loads"
+        yield f"  unchanged   {name} runs its previous code until the new code loads"
     for note in reload.notes:
         yield f"  advice      {note}"
     if reload.added:

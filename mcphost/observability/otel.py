@@ -1,4 +1,6 @@
-"""Spans of OpenTelemetry's SDK, sent in batches by OTLP over HTTP from a separate thread.
+"""The spans of requests, rounds and outgoing requests, with their attributes; sent by OTLP over HTTP.
+
+OpenTelemetry's SDK sends them in batches, from a thread of its own.
 
 Names and attributes follow the semantic conventions for MCP; attributes that these do not define
 begin with `mcphost.`. Spans never contain arguments, results, messages, tokens or addresses.

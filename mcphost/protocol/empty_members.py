@@ -1,8 +1,8 @@
 """Optional members that a client sends empty instead of omitting them: `null`, and `[]` for an empty
 object (PHP).
 
-The schemas of all revisions refuse both. What is meant is clear, and libraries of several languages write
-them, so they are removed or corrected before anything is validated. Only optional members of MCP count:
+The schemas of all revisions refuse both. Common client libraries send them, and their meaning is clear, so
+they are removed or corrected before anything is validated. Only optional members of MCP count:
 the arguments of tools are not changed, because their schema says what null means.
 """
 
@@ -17,16 +17,16 @@ from mcp_types import (
 
 
 class ObjectShape(NamedTuple):
-    """The optional members of an object, which may be null, and those that are objects. With `open`, all
-    members are optional objects."""
+    """The optional members of an object, which may be null, and those that are objects. With
+    `any_objects`, it may have any members, and all are optional objects."""
 
     optional: tuple[str, ...] = ()
     objects: Mapping[str, "ObjectShape"] = {}
-    open: bool = False
+    any_objects: bool = False
 
 
 _CLOSED: Final = ObjectShape()
-_OPEN: Final = ObjectShape(open=True)
+_OPEN: Final = ObjectShape(any_objects=True)
 _CAPABILITY_NAMES: Final = (
     "roots",
     "sampling",
@@ -67,14 +67,15 @@ _RESULT: Final = ObjectShape(("_meta",), {"_meta": _CLOSED})
 
 
 def drop_empty(parsed: Any) -> None:
-    """Remove members that are written but left out from a parsed body, or from each message of a batch."""
+    """Remove members that the client sent empty from a parsed body, or from each message of a batch."""
     for message in parsed if type(parsed) is list else [parsed]:
         if type(message) is dict:
             _drop_from_message(message)
 
 
 def drop_empty_content(response: dict[str, Any]) -> None:
-    """Make the empty array that PHP sends for an empty form an object. A result of sampling may have one."""
+    """Make the empty array that PHP sends for an empty form an object. A sampling result
+    may have an empty `content` array."""
     if response.get("content") == [] and "action" in response:
         response["content"] = {}
 
@@ -109,7 +110,7 @@ def _drop(holder: dict[str, Any], shape: ObjectShape) -> None:
         elif type(member) is dict:
             _drop(member, inner)
     members = holder.values()
-    if shape.open and (None in members or [] in members):
+    if shape.any_objects and (None in members or [] in members):
         kept = {name: {} if member == [] else member for name, member in holder.items()}
         holder.clear()
         holder.update((name, member) for name, member in kept.items() if member is not None)

@@ -160,8 +160,8 @@ def _form_problems(form: dict[str, Any]) -> Iterator[SchemaProblem]:
                 yield SchemaProblem("/required", f"there is no field {name!r}")
     if not isinstance(form.get("additionalProperties", True), bool):
         yield SchemaProblem("/additionalProperties", "it must be true or false: a form is flat")
-    for name, field in fields.items():
-        yield from _field_problems(name, field)
+    for name, schema in fields.items():
+        yield from _field_problems(name, schema)
     yield from _label_problems((), form, typed=any(map(_takes_anything, fields.values())))
 
 

@@ -1,4 +1,4 @@
-"""Checks of the shape of a request's params and `_meta`.
+"""Checks of the shape of a request's params and `_meta`, with those of task requests.
 
 Simple fields are checked by hand: this takes a microsecond where the wire models of `mcp_types`
 take five, and it refuses what they coerce (`true` for 1, null for absent). Nested fields (sampling

@@ -1,4 +1,4 @@
-"""The wire models of `mcp_types` as compiled schemas.
+"""The wire models of `mcp_types` as compiled schemas, in which integers have no fraction.
 
 Pydantic checks the whole value and keeps an error for each misfit: a megabyte of zeros in place of
 content blocks takes seconds and gigabytes. A compiled schema stops at the first misfit.
@@ -41,7 +41,9 @@ class Shape:
     def __init__(self, model: type[BaseModel] | TypeAdapter[Any]) -> None:
         adapter = model if isinstance(model, TypeAdapter) else TypeAdapter(model)
         self._compiled: Final = jsonschema_rs.Draft202012Validator(
-            _strict(adapter.json_schema()), offline=True, keywords={_WHOLE: _WrittenWhole}
+            _with_whole_integers(adapter.json_schema()),
+            offline=True,
+            keywords={_WHOLE: _WrittenWhole},
         )
 
     def fits(self, value: Any) -> bool:
@@ -114,15 +116,18 @@ def _load() -> _Loaded:
     return _Loaded(requests, Shape(TypeAdapter(responses)))
 
 
-def _strict(node: Any) -> Any:
+def _with_whole_integers(node: Any) -> Any:
     """Rewrite a schema so that integers have no fraction, except where any number is allowed."""
     if isinstance(node, list):
         numbers = {"type": "number"} in node
         return [
-            member if numbers and member == {"type": "integer"} else _strict(member)
+            member if numbers and member == {"type": "integer"} else _with_whole_integers(member)
             for member in node
         ]
     if not isinstance(node, Mapping):
         return node
-    strict = {name: True if name == _ANYTHING else _strict(value) for name, value in node.items()}
-    return {**strict, _WHOLE: True} if node.get("type") == "integer" else strict
+    schema = {
+        name: True if name == _ANYTHING else _with_whole_integers(value)
+        for name, value in node.items()
+    }
+    return {**schema, _WHOLE: True} if node.get("type") == "integer" else schema

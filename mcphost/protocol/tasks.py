@@ -65,7 +65,7 @@ def declared(capabilities: Mapping[str, Any]) -> bool:
     return EXTENSION in capabilities.get("extensions", ())
 
 
-def task_id(text: str) -> UUID | None:
+def parse_task_id(text: str) -> UUID | None:
     """Read a task's id, in the one form in which clients are given it; None for any other text."""
     return UUID(hex=text) if _ID.fullmatch(text) else None
 
@@ -77,21 +77,21 @@ def extension_missing() -> ProtocolError:
 
 
 def unknown_task() -> ProtocolError:
-    """The error for every id of which the caller has no task, whatever the reason."""
+    """The error for every id that is not one of the caller's tasks, whatever the reason."""
     return invalid_params("The task does not exist or has expired")
 
 
-def task_handle(view: TaskView, server: Mapping[str, Any]) -> dict[str, Any]:
+def create_task_result(view: TaskView, server: Mapping[str, Any]) -> dict[str, Any]:
     """Build the result of a request that goes on as a task (section "Task Creation")."""
     return results.task(_summary(view), server)
 
 
-def task_result(view: TaskView, server: Mapping[str, Any]) -> dict[str, Any]:
+def get_task_result(view: TaskView, server: Mapping[str, Any]) -> dict[str, Any]:
     """Build the result of `tasks/get`. Raises ValueError if the payload of the status is missing."""
     return results.complete(_detailed(view), server)
 
 
-def acknowledged_task(server: Mapping[str, Any]) -> dict[str, Any]:
+def empty_result(server: Mapping[str, Any]) -> dict[str, Any]:
     """Build the result of `tasks/update` and `tasks/cancel`: empty."""
     return results.complete({}, server)
 
@@ -130,14 +130,14 @@ def _payload(view: TaskView) -> dict[str, Any]:
         case TaskStatus.INPUT_REQUIRED:
             return {"inputRequests": dict(view.requests)}
         case TaskStatus.COMPLETED:
-            return {"result": _present(view, "result", view.result)}
+            return {"result": _required(view, "result", view.result)}
         case TaskStatus.FAILED:
-            return {"error": _present(view, "error", view.error)}
+            return {"error": _required(view, "error", view.error)}
         case _:
             assert_never(view.status)
 
 
-def _present(view: TaskView, name: str, payload: Mapping[str, Any] | None) -> Mapping[str, Any]:
+def _required(view: TaskView, name: str, payload: Mapping[str, Any] | None) -> Mapping[str, Any]:
     if payload is None:
         raise ValueError(f"a task that is {view.status} needs its {name}")
     return payload

@@ -1,4 +1,4 @@
-"""Daemon threads for tools that block: reused, and limited per owner.
+"""Daemon threads for tools that block: reused, limited per owner; results go back to the event loop.
 
 `ThreadPoolExecutor` is not suitable: its queue is unbounded, it carries no context variables, and
 it makes the interpreter wait at exit for a function that never returns.
@@ -33,7 +33,7 @@ class _Job:
 
     function: Callable[[], Any]
     shares: tuple[str, ...]
-    future: "Future[tuple[Any, BaseException | None]]"
+    result: "Future[tuple[Any, BaseException | None]]"
     loop: AbstractEventLoop
     context: Context = field(default_factory=copy_context)
     lost: bool = False
@@ -52,8 +52,8 @@ class _Job:
             log.info("the loop of a tool's thread is closed; its result is dropped")
 
     def _settle(self, outcome: tuple[Any, BaseException | None]) -> None:
-        if not self.future.done():
-            self.future.set_result(outcome)
+        if not self.result.done():
+            self.result.set_result(outcome)
 
 
 class ToolThreads:
@@ -116,7 +116,7 @@ class ToolThreads:
         job = _Job(function, tuple(limits), loop.create_future(), loop)
         self._hand_over(job)
         try:
-            value, error = await job.future
+            value, error = await job.result
         except BaseException:
             with self._lock:
                 job.lost = not job.over

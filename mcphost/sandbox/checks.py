@@ -27,13 +27,13 @@ class CheckSlots:
         self._clock = clock
         self._changed = Condition()
         self._running: set[str] = set()
-        self._waiting: list[str] = []
+        self._waiting_tenants: list[str] = []
         self._begun: dict[str, deque[float]] = {}
 
     @property
     def waiting(self) -> int:
         """How many checks wait for a slot."""
-        return len(self._waiting)
+        return len(self._waiting_tenants)
 
     @contextmanager
     def slot(self, tenant: str, wait_seconds: float = 0.0) -> Iterator[None]:
@@ -52,21 +52,27 @@ class CheckSlots:
     def _wait(self, tenant: str, seconds: float) -> None:
         if self._is_next(tenant):
             return
-        if not seconds or tenant in self._waiting or len(self._waiting) >= MAX_WAITING:
+        if (
+            not seconds
+            or tenant in self._waiting_tenants
+            or len(self._waiting_tenants) >= MAX_WAITING
+        ):
             raise ChecksBusyError("Other scripts are checked now.")
-        self._waiting.append(tenant)
+        self._waiting_tenants.append(tenant)
         try:
             if not self._changed.wait_for(lambda: self._is_next(tenant), seconds):
                 raise ChecksBusyError("Other scripts are checked now.")
         finally:
-            self._waiting.remove(tenant)
+            self._waiting_tenants.remove(tenant)
             self._changed.notify_all()
 
     def _is_next(self, tenant: str) -> bool:
         """Whether there is a slot for a tenant, and none that waits longer could have it."""
         if len(self._running) >= MAX_CONCURRENT or tenant in self._running:
             return False
-        first = next((waiter for waiter in self._waiting if waiter not in self._running), tenant)
+        first = next(
+            (waiter for waiter in self._waiting_tenants if waiter not in self._running), tenant
+        )
         return first == tenant
 
     def _count(self, tenant: str) -> None:

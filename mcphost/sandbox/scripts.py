@@ -1,4 +1,5 @@
-"""Scripts in a worker: the conversation between the interpreter and the server.
+"""Scripts in a worker: the conversation between the interpreter and the server, and the type check before
+a script is saved.
 
 The interpreter stops wherever the script calls a function of the server. The worker sends the calls
 and waits for answers, or for the word to pause.

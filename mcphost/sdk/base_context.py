@@ -1,4 +1,5 @@
-"""The part of both contexts that never waits: notifications, links, and values of the call."""
+"""The part of both contexts that never waits: notifications (which may be awaited), links, and values of
+the call."""
 
 from collections.abc import Callable, Iterator
 from datetime import datetime

@@ -17,7 +17,7 @@ from mcphost.audit.writer.conditions import Condition
 from mcphost.calls.ownership import Lease
 from mcphost.protocol import results
 from mcphost.protocol.errors import INTERNAL_ERROR, ProtocolError, unavailable
-from mcphost.protocol.tasks import TaskStatus, TaskView, task_handle
+from mcphost.protocol.tasks import TaskStatus, TaskView, create_task_result
 from mcphost.runtime.outcomes import Outcome
 from mcphost.serving.database import DATABASE_ERRORS
 from mcphost.serving.request_state import RequestState
@@ -100,7 +100,7 @@ def finish(reply: Reply, server: Mapping[str, Any], dress: Dress = dict) -> Mapp
         case Refused(error):
             raise error
         case Handle(task):
-            return task_handle(task, server)
+            return create_task_result(task, server)
         case _:
             assert_never(reply)
 

@@ -1,4 +1,4 @@
-"""Drop this package's cached rows when the change log reports a change."""
+"""Drop cached tenants when the change log reports a change of one."""
 
 from mcphost.feed.loop import ChangeNews, loop
 from mcphost.tenants import selectors

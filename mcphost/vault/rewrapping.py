@@ -1,4 +1,4 @@
-"""Rewrap all secrets, so that exactly the given master keys open them.
+"""Rewrap all secrets, so that exactly the given master keys open them, and report which keys wrap what.
 
 With a new master key beside the current one, everything is wrapped by both. Once the new one is the
 master key, the wrapping by the old one is removed. The secrets themselves do not change, so other
@@ -52,14 +52,14 @@ class Wrapping:
 
     key_ids: tuple[str, ...]
     rows_to_rewrap: int
-    other_key_ids: tuple[str, ...]
+    other_master_key_ids: tuple[str, ...]
 
 
 def wrapping() -> Wrapping:
     """Read the state of the wrapping. Raises as `rewrap`."""
     verify_master_key()
     key_ids = frozenset(map(kek_id, master_keys().all()))
-    rows_to_rewrap, other_key_ids = 0, set[str]()
+    rows_to_rewrap, other_master_key_ids = 0, set[str]()
     rows: Iterator[tuple[models.Model, Iterable[str]]] = chain(
         ((key, _KEY_FIELDS) for key in RingKey.objects.all()),
         ((row, _TENANT_FIELDS) for batch in _batches() for row in batch),
@@ -67,8 +67,8 @@ def wrapping() -> Wrapping:
     for row, names in rows:
         wrapper_ids = [wrappers(value) for name in names if (value := getattr(row, name))]
         rows_to_rewrap += any(ids != key_ids for ids in wrapper_ids)
-        other_key_ids |= frozenset().union(*wrapper_ids) - key_ids
-    return Wrapping(tuple(sorted(key_ids)), rows_to_rewrap, tuple(sorted(other_key_ids)))
+        other_master_key_ids |= frozenset().union(*wrapper_ids) - key_ids
+    return Wrapping(tuple(sorted(key_ids)), rows_to_rewrap, tuple(sorted(other_master_key_ids)))
 
 
 def rewrap(actor: Actor) -> Rewrapped:

@@ -14,7 +14,7 @@ NAME = "self.example"
 async def test_only_the_own_host_and_port_may_have_a_private_address() -> None:
     async with running(answer()) as own, running(answer()) as other:
         target = Target.parse(url(own, host=NAME))
-        egress = Egress(own=target, resolve=lambda _: ["127.0.0.1"])
+        egress = Egress(own_server=target, resolve=lambda _: ["127.0.0.1"])
         try:
             everything = policy(f"http://*:{own.port}", f"http://*:{other.port}")
             response = await egress.send(OutgoingRequest(url(own, host=NAME)), everything)
@@ -34,7 +34,7 @@ async def test_only_the_own_host_and_port_may_have_a_private_address() -> None:
 
 async def test_the_allowed_hosts_apply_to_the_own_address_too() -> None:
     async with running(answer()) as own:
-        egress = Egress(own=Target.parse(url(own)))
+        egress = Egress(own_server=Target.parse(url(own)))
         try:
             with pytest.raises(EgressAddressError, match="not among the allowed hosts"):
                 await egress.send(OutgoingRequest(url(own)), policy("example.com"))
@@ -43,7 +43,7 @@ async def test_the_allowed_hosts_apply_to_the_own_address_too() -> None:
 
 
 async def test_an_own_name_without_an_address_is_refused() -> None:
-    egress = Egress(own=Target.parse(f"http://{NAME}"), resolve=lambda _: [])
+    egress = Egress(own_server=Target.parse(f"http://{NAME}"), resolve=lambda _: [])
     try:
         with pytest.raises(EgressAddressError, match="no address"):
             await egress.send(OutgoingRequest(f"http://{NAME}/"), policy(f"http://{NAME}"))

@@ -45,7 +45,7 @@ def test_the_terminal_names_what_was_registered_kept_refused_and_removed(folder:
     assert texts.pop().splitlines() == [
         "Changed: tools/mine.py",
         "  refused     tools/mine.py:5: SyntaxError: invalid syntax",
-        "  unchanged   mine.good runs the code before, until its new code loads",
+        "  unchanged   mine.good runs its previous code until the new code loads",
     ]
     (folder / "mine.py").write_text(GOOD.replace("good", "better"))
     watch.reload()

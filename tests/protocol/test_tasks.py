@@ -15,13 +15,13 @@ from mcphost.protocol.tasks import (
     TERMINAL,
     TaskStatus,
     TaskView,
-    acknowledged_task,
+    create_task_result,
     declared,
+    empty_result,
     extension_missing,
-    task_handle,
-    task_id,
+    get_task_result,
+    parse_task_id,
     task_notification,
-    task_result,
     unknown_task,
 )
 from tests.wire import check_message, check_response, check_type
@@ -78,13 +78,13 @@ def viewed(**changes: Any) -> TaskView:
 
 def got(view: TaskView) -> dict[str, Any]:
     """The result of `tasks/get`, checked and decoded."""
-    message = check_response("tasks/get", response(1, task_result(view, SERVER)))
+    message = check_response("tasks/get", response(1, get_task_result(view, SERVER)))
     return dict(message["result"])
 
 
 def handed(view: TaskView) -> dict[str, Any]:
     """The result of `tools/call` that is a task, checked and decoded."""
-    message = check_response("tools/call", response(1, task_handle(view, SERVER)))
+    message = check_response("tools/call", response(1, create_task_result(view, SERVER)))
     return dict(message["result"])
 
 
@@ -161,13 +161,13 @@ def test_a_finished_task_without_its_payload_cannot_be_sent(
 ) -> None:
     view = viewed(status=status, **{missing: None})
     with pytest.raises(ValueError, match=f"{status} needs its {missing}"):
-        task_result(view, SERVER)
+        get_task_result(view, SERVER)
     assert handed(view)["status"] == status
 
 
 @pytest.mark.parametrize("method", ["tasks/update", "tasks/cancel"])
 def test_an_acknowledgement_contains_nothing_about_the_task(method: str) -> None:
-    message = check_response(method, response(1, acknowledged_task(SERVER)))
+    message = check_response(method, response(1, empty_result(SERVER)))
     assert message["result"] == {"resultType": "complete", "_meta": {INFO: SERVER}}
 
 
@@ -211,5 +211,5 @@ def test_an_unknown_or_expired_task_is_refused_with_the_frozen_error() -> None:
     "text", ["", "0" * 31, "0" * 33, "A" * 32, "0" * 31 + "\n", str(UUID(int=1))]
 )
 def test_a_task_id_has_only_one_valid_form(text: str) -> None:
-    assert task_id(UUID(int=7).hex) == UUID(int=7)
-    assert task_id(text) is None
+    assert parse_task_id(UUID(int=7).hex) == UUID(int=7)
+    assert parse_task_id(text) is None

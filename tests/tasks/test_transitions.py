@@ -153,7 +153,7 @@ def _shown(row: Row, *, tool_failed: bool = False) -> Shown:
     now = timezone.now()
     result = {"content": [], "isError": tool_failed} if status == TaskStatus.COMPLETED else None
     view = TaskView(row.task.hex, status, now, now, 1, 1, result=result, error=ERROR)
-    return Shown(modern.task_result(view, {})["status"], legacy.task(view)["status"])
+    return Shown(modern.get_task_result(view, {})["status"], legacy.task(view)["status"])
 
 
 def _all(row: Row) -> list[Any]:

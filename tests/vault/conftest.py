@@ -19,7 +19,7 @@ def _nothing_remembered() -> Iterator[None]:
 def _forget() -> None:
     selectors.forget_everything()
     secrets.forget_everything()
-    last_use.forget_all()
+    last_use.discard_unwritten()
 
 
 @pytest.fixture

@@ -1,4 +1,5 @@
-"""Submissions to the writer, and reporting their results to the callers."""
+"""Submissions to the writer: write those of one batch if their conditions hold, and give each caller its
+result."""
 
 import asyncio
 import logging

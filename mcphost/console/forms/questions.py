@@ -1,4 +1,4 @@
-"""A form for one elicitation request of a tool (specification: client/elicitation)."""
+"""The form, or the address to open, of one question of a tool (specification: client/elicitation)."""
 
 from collections.abc import Mapping
 from typing import Any, Final

@@ -20,7 +20,7 @@ from mcphost.audit.timeline import (
     key_of,
 )
 from mcphost.protocol.eras import Era
-from mcphost.protocol.legacy.questions import NotCarriedError, params_of
+from mcphost.protocol.legacy.questions import NotCarriedError, question_params_for
 from mcphost.protocol.legacy.results import convert_result
 from mcphost.protocol.params import NAME_FIELDS
 from mcphost.protocol.revisions import REVISIONS
@@ -143,7 +143,7 @@ def _input_request(entry: EntryView, payloads: Payloads) -> Json:
     if revision is not None and isinstance(params, Mapping):
         # What is redacted may have no form in the revision.
         with suppress(NotCarriedError, KeyError, TypeError, AttributeError):
-            params = params_of(revision, method, params)
+            params = question_params_for(revision, method, params)
     return {"method": method, "params": params}
 
 

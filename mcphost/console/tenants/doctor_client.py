@@ -69,7 +69,7 @@ class DoctorClient:
     def __enter__(self) -> Self:
         self._end = time.monotonic() + TOTAL_SECONDS
         self._runner = asyncio.Runner()
-        self._egress = Egress(own=self.server.reached)
+        self._egress = Egress(own_server=self.server.reached)
         return self
 
     def __exit__(self, *_: object) -> None:

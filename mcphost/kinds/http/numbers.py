@@ -1,4 +1,4 @@
-"""Whole numbers for arguments whose schema says `integer`.
+"""Write `5.0` as `5` wherever an argument's schema, with its `allOf` and `anyOf` parts, says `integer`.
 
 JSON has one kind of number, so `5.0` is a valid integer; services that read paths, forms or JSON by type
 refuse it. What a schema does not call an integer is sent as it came, and so is one of more than 64 bits.

@@ -1,4 +1,5 @@
-"""Compare a tool with the operation that it was imported from, and merge what both have changed.
+"""Compare a tool with the operation that it was imported from (each part with its label), and merge what
+both have changed.
 
 Each part of a tool (a text, an argument, a header) is compared in three states: as the document was at
 the last import, as it is now, and as the tool is. A part that only the operator has changed stays, one

@@ -59,7 +59,7 @@ def _compiled(offered: PythonFunction) -> Compiled:
 
 
 def _json(annotations: object) -> dict[str, Any]:
-    if not isinstance(annotations, BaseModel):  # a dict, as other frameworks take them
+    if not isinstance(annotations, BaseModel):  # authors of other frameworks pass a dict
         raise SignatureError(
             "annotations are an object of mcphost.sdk: annotations=ToolAnnotations(…) for a tool, "
             "Annotations(…) for a resource"

@@ -19,7 +19,7 @@ class NotCarriedError(Exception):
         self.capability = capability
 
 
-def params_of(revision: Revision, method: str, params: Mapping[str, Any]) -> Json:
+def question_params_for(revision: Revision, method: str, params: Mapping[str, Any]) -> Json:
     """Return the params of an input request for a client of the revision. Raises NotCarriedError."""
     return _WRITERS[method](revision, params)
 

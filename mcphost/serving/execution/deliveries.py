@@ -353,7 +353,7 @@ def _cannot_carry(call: Call, requests: Requests) -> Failure | None:
     """The failure for the first input request that the session's revision does not have, if any."""
     for request in requests:
         try:
-            questions.params_of(REVISIONS[call.revision], request.method, request.params)
+            questions.question_params_for(REVISIONS[call.revision], request.method, request.params)
         except NotCarriedError as why:
             missing = CapabilityMissingError(why.capability, call.method)
             detail = f"the question {request.key!r} cannot be put: {why}"

@@ -25,7 +25,7 @@ from mcphost.calls.session_calls import WaitingCall
 from mcphost.calls.states import QuestionState
 from mcphost.calls.streams import StreamRow
 from mcphost.protocol import messages
-from mcphost.protocol.legacy.questions import params_of
+from mcphost.protocol.legacy.questions import question_params_for
 from mcphost.protocol.revisions import Revision
 from mcphost.runtime.journal import FAILED, TIMED_OUT, Answer
 from mcphost.runtime.ports import SystemClock
@@ -323,7 +323,7 @@ async def prepare(
         token = await sealing.seal(Purpose.REQUEST_ID, stream.tenant, payload)
         method, params = (
             input_request["method"],
-            params_of(revision, input_request["method"], input_request["params"]),
+            question_params_for(revision, input_request["method"], input_request["params"]),
         )
         request = {"jsonrpc": "2.0", "id": token, "method": method, "params": params}
         requests.append(orjson.dumps(request))

@@ -11,11 +11,11 @@ from mcphost.protocol.errors import INTERNAL_ERROR, ProtocolError, unavailable
 from mcphost.protocol.params import check_responses
 from mcphost.protocol.tasks import (
     TaskView,
-    acknowledged_task,
     declared,
+    empty_result,
     extension_missing,
-    task_id,
-    task_result,
+    get_task_result,
+    parse_task_id,
     unknown_task,
 )
 from mcphost.sealing.tokens import SealError
@@ -41,7 +41,7 @@ tasks_of_callers = BatchReader(selectors.find_all)
 async def get_task(incoming: Incoming, stream: EventStream) -> Mapping[str, Any]:
     """Return the state of a task of the caller, with its open questions or its result."""
     row = await _declared_task(incoming)
-    return task_result(await view(row, incoming), _server(incoming))
+    return get_task_result(await view(row, incoming), _server(incoming))
 
 
 async def update_task(incoming: Incoming, stream: EventStream) -> Mapping[str, Any]:
@@ -58,7 +58,7 @@ async def update_task(incoming: Incoming, stream: EventStream) -> Mapping[str, A
     for question, response in answered:
         resume.check_kind(question.key, question.method, response)
     await asyncio.gather(*(_store(row, question, response) for question, response in answered))
-    return acknowledged_task(_server(incoming))
+    return empty_result(_server(incoming))
 
 
 async def cancel_task(incoming: Incoming, stream: EventStream) -> Mapping[str, Any]:
@@ -66,7 +66,7 @@ async def cancel_task(incoming: Incoming, stream: EventStream) -> Mapping[str, A
     row = await _declared_task(incoming)
     if row.state is TaskState.WORKING:
         await cancel(incoming, row)
-    return acknowledged_task(_server(incoming))
+    return empty_result(_server(incoming))
 
 
 async def _declared_task(incoming: Incoming) -> TaskRow:
@@ -83,7 +83,7 @@ async def find_task(incoming: Incoming) -> TaskRow:
     """
     exchange, principal = incoming.exchange, incoming.principal
     policy.require_scope(principal, policy.CALL)
-    task = task_id(exchange.params["taskId"])
+    task = parse_task_id(exchange.params["taskId"])
     if task is None:
         raise unknown_task()
     caller = principal_key(principal)

@@ -9,7 +9,7 @@ from mcphost.catalogue.selectors import Offering
 from mcphost.protocol import subscriptions
 from mcphost.protocol.errors import invalid_params, invalid_request
 from mcphost.protocol.subscriptions import LISTS, Filter
-from mcphost.protocol.tasks import task_id
+from mcphost.protocol.tasks import parse_task_id
 from mcphost.protocol.uris import MAX_LENGTH, normalize, percent_encoded
 from mcphost.runtime.call import Principal
 from mcphost.serving import limits, policy
@@ -85,7 +85,7 @@ async def _attend(incoming: Incoming, requested: Filter, stream: LongLivedStream
 
 async def _own_tasks(incoming: Incoming, ids: Sequence[str]) -> dict[str, UUID]:
     """Those of the tasks that are the caller's."""
-    task_ids = {id: task for id in ids if (task := task_id(id)) is not None}
+    task_ids = {id: task for id in ids if (task := parse_task_id(id)) is not None}
     if not task_ids:
         return {}
     caller = principal_key(incoming.principal)

@@ -4,7 +4,12 @@ import copy
 
 import pytest
 
-from mcphost.protocol.legacy.questions import NotCarriedError, elicitation_id, needed, params_of
+from mcphost.protocol.legacy.questions import (
+    NotCarriedError,
+    elicitation_id,
+    needed,
+    question_params_for,
+)
 from mcphost.protocol.revisions import REVISIONS
 from tests.wire import SESSION_BASED
 
@@ -20,12 +25,12 @@ def form(**fields):
 
 
 def elicited(revision: str, params):
-    return params_of(REVISIONS[revision], "elicitation/create", params)
+    return question_params_for(REVISIONS[revision], "elicitation/create", params)
 
 
 def sampled(revision: str, **more):
     params = {"messages": [TEXT], "maxTokens": 5, **more}
-    return params_of(REVISIONS[revision], "sampling/createMessage", params)
+    return question_params_for(REVISIONS[revision], "sampling/createMessage", params)
 
 
 def test_the_last_revision_receives_forms_unchanged() -> None:
@@ -70,7 +75,7 @@ def test_a_url_input_request_has_an_id_and_only_the_last_revision_receives_it() 
 @pytest.mark.parametrize("revision", SESSION_BASED)
 def test_plain_sampling_and_roots_are_sent_in_all_revisions(revision: str) -> None:
     assert sampled(revision) == {"messages": [TEXT], "maxTokens": 5}
-    assert params_of(REVISIONS[revision], "roots/list", {}) == {}
+    assert question_params_for(REVISIONS[revision], "roots/list", {}) == {}
 
 
 @pytest.mark.parametrize("more", [{"tools": []}, {"toolChoice": {"mode": "auto"}}])

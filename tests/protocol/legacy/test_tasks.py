@@ -16,7 +16,7 @@ from mcphost.protocol.legacy.tasks import (
     status_notification,
     wanted_ttl,
 )
-from mcphost.protocol.tasks import TaskStatus, TaskView, task_handle
+from mcphost.protocol.tasks import TaskStatus, TaskView, create_task_result
 from tests.wire import RELATED_TASK, SESSION_TASKS, check_message
 
 AT = datetime(2026, 11, 23, 14, tzinfo=UTC)
@@ -105,4 +105,4 @@ def test_task_errors_have_the_codes_and_messages_of_the_revision() -> None:
 
 
 def test_a_created_task_has_the_values_of_its_handle() -> None:
-    assert created(task_handle(VIEW, {}))["task"] == WORKING
+    assert created(create_task_result(VIEW, {}))["task"] == WORKING

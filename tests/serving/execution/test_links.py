@@ -15,7 +15,7 @@ from mcphost.calls.links import Link
 from mcphost.feed.loop import loop
 from mcphost.protocol.eras import Era
 from mcphost.protocol.headers import Headers
-from mcphost.protocol.legacy.questions import params_of
+from mcphost.protocol.legacy.questions import question_params_for
 from mcphost.protocol.revisions import REVISIONS
 from mcphost.runtime.call import Client, Delivery, Principal, PrincipalKind
 from mcphost.runtime.ports import LinkRefusedError
@@ -285,7 +285,7 @@ async def test_a_client_with_elicitation_ids_is_notified_of_a_completed_one(
     await confirmed(url, cast.member.user)
     assert await mine.wait("payment", SECONDS, [url])
     params = {"mode": "url", "message": "Sign.", "url": url}
-    question = params_of(REVISIONS["2025-11-25"], "elicitation/create", params)
+    question = question_params_for(REVISIONS["2025-11-25"], "elicitation/create", params)
     message = {
         "jsonrpc": "2.0",
         "method": "notifications/elicitation/complete",

@@ -158,9 +158,9 @@ class Command(BaseCommand):
 
     def _rewrap(self, options: dict[str, Any]) -> None:
         state = wrapping()
-        if state.other_key_ids and not options["yes"]:
+        if state.other_master_key_ids and not options["yes"]:
             self._confirm(
-                f"Master key {' and '.join(state.other_key_ids)} is not given and will no longer unwrap anything: "
+                f"Master key {' and '.join(state.other_master_key_ids)} is not given and will no longer unwrap anything: "
                 "processes that have no other one stop working. Continue? [y/N] "
             )
         done = rewrap(ACTOR)
