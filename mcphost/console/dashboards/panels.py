@@ -36,8 +36,9 @@ from mcphost.console.dashboards.scales import (
     grouped,
 )
 from mcphost.console.periods import AskedPeriod
-from mcphost.console.records.stages import STAGE_WORDS, STAGES
+from mcphost.console.records.stages import STAGE_WORDS
 from mcphost.console.templatetags.console import lasted
+from mcphost.listings.stages import STAGES
 from mcphost.tenants.selectors import slugs
 
 LENGTHS: Final[Mapping[Period, timedelta]] = {

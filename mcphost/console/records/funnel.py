@@ -23,7 +23,8 @@ from mcphost.console.base import (
 )
 from mcphost.console.periods import asked_period
 from mcphost.console.records.filters import RecordFilter, tenants_of
-from mcphost.console.records.stages import STAGE_WORDS, STAGES
+from mcphost.console.records.stages import STAGE_WORDS
+from mcphost.listings.stages import STAGES
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 from mcphost.tenants.selectors import slugs
