@@ -13,6 +13,7 @@ from django.utils import timezone
 from mcphost.api.endpoint import METHODS
 from mcphost.api.operations import ApiOperation
 from mcphost.api.urls import V1
+from mcphost.audit.records import QUESTION_ASKED
 from mcphost.catalogue import services
 from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.catalogue.kinds import functions
@@ -117,6 +118,7 @@ def _others(tenant: TenantSnapshot) -> dict[str, Any]:
         "user_id": member.user.pk,
         "function": function,
         "call_id": story.call.id,
+        "input_request_id": next(row.id for row in story.made if row.action == QUESTION_ASKED),
         "entry_id": story.made[0].id,
         "key_id": ensure_ring(),
     }
