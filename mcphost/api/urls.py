@@ -22,6 +22,8 @@ from mcphost.api.resources import (
     primitives,
     secrets,
     service_accounts,
+    status,
+    summaries,
     tasks,
     tenant_files,
     tenants,
@@ -172,6 +174,19 @@ V1: Final[list[URLPattern]] = [
             "cancel": input_requests.InputRequestCancellation,
         },
     ),
+    path("summary", summaries.PlatformSummary.as_view(), name="summary"),
+    path("tenants/<slug:slug>/summary", summaries.TenantSummary.as_view(), name="tenant_summary"),
+    path(
+        "input_request_summary",
+        summaries.PlatformInputRequestSummary.as_view(),
+        name="input_request_summary",
+    ),
+    path(
+        "tenants/<slug:slug>/input_request_summary",
+        summaries.TenantInputRequestSummary.as_view(),
+        name="tenant_input_request_summary",
+    ),
+    path("status", status.StatusObject.as_view(), name="status"),
     *_of("tasks", "uuid:task_call", tasks.TaskCollection, tasks.TaskObject),
     *_acts(
         "tasks",

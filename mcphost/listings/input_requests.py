@@ -101,6 +101,19 @@ def still_open_keys(task_calls: Iterable[UUID | None]) -> frozenset[tuple[UUID, 
     return tasks.open_questions(calls) if calls else frozenset()
 
 
+def count_open(
+    tenants: frozenset[UUID] | None,
+    now: datetime,
+    *,
+    target: str = "",
+    until: datetime | None = None,
+) -> int:
+    """Count the open input requests to clients, of tasks without those that have a response already: of one target,
+    or that expire by `until`."""
+    waiting = call_list.count_waiting(tenants, now, target=target, until=until)
+    return waiting + tasks.count_open_questions(tenants, tool=target, until=until)
+
+
 def count_overdue(tenants: frozenset[UUID] | None, now: datetime) -> int:
     """Count the open questions that are overdue."""
     overdue = call_list.overdue(tenants, catalogue.targets(tenants), now)

@@ -10,7 +10,6 @@ from uuid import UUID
 
 from django.http import QueryDict
 
-from mcphost.audit import call_list
 from mcphost.audit.call_list import REFUSED, WITH_QUESTIONS, WaitingQuestion
 from mcphost.audit.entries import UNKNOWN, EntryView
 from mcphost.audit.selectors import MADE_BY_CLIENTS, MADE_BY_TRIALS, EntryFilter
@@ -25,7 +24,6 @@ from mcphost.listings.input_requests import still_open_keys
 from mcphost.runtime.call import Delivery
 from mcphost.runtime.outcomes import FailureKind
 from mcphost.serving.execution import audit_records
-from mcphost.tasks.listing import count_open_questions
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.selectors import slugs
 
@@ -293,19 +291,6 @@ def still_open(questions: Iterable[WaitingQuestion]) -> list[WaitingQuestion]:
 def of_clients(questions: Iterable[WaitingQuestion]) -> list[WaitingQuestion]:
     """Leave out questions of trials in the console: they are no traffic."""
     return [question for question in questions if question.entry.delivery != Delivery.PLAYGROUND]
-
-
-def count_open(
-    tenants: frozenset[UUID] | None,
-    now: datetime,
-    *,
-    target: str = "",
-    until: datetime | None = None,
-) -> int:
-    """Count the open input requests to clients, without those that `still_open` leaves out: of one target, or
-    that expire by `until`."""
-    waiting = call_list.count_waiting(tenants, now, target=target, until=until)
-    return waiting + count_open_questions(tenants, tool=target, until=until)
 
 
 def named_entries(entries: Iterable[EntryView]) -> list[tuple[EntryView, str]]:
