@@ -17,14 +17,14 @@ from mcphost.console.dashboards.panels import panel
 from mcphost.console.periods import asked_period
 from mcphost.console.records import tasks
 from mcphost.console.records.filters import (
-    count_open,
-    named_calls,
     named_waiting,
     of_clients,
     still_open,
 )
 from mcphost.console.tenants.counts import Count, counts
 from mcphost.kinds.script.kind import script_kind
+from mcphost.listings.calls import named_calls
+from mcphost.listings.input_requests import count_open
 from mcphost.tenants.access import allowed, tenants_where, visible_tenants
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission

@@ -21,6 +21,7 @@ from django.contrib.auth.models import User
 from django.contrib.auth.validators import UnicodeUsernameValidator
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import IntegrityError, transaction
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from mcphost.audit.records import Actor
@@ -78,6 +79,7 @@ class InvitationListing:
     created_at: datetime
     expires_at: datetime
     state: InvitationState
+    sets_up: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,18 +109,18 @@ def invite(
     username: str,
     role: Role,
     *,
-    inviter: User,
+    actor: Actor,
     days: int = DAYS,
     sets_up: bool = False,
 ) -> IssuedInvitation:
-    """Create an invitation for a user name, replacing an open one for that name.
+    """Let a person invite a user name to a role, in place of an open invitation for that name.
 
     Raises InvalidError for a bad user name or number of days, for members (they are changed in the
-    list of members), and when 100 invitations are open; PermissionDenied if the inviter no longer
+    list of members), and when 100 invitations are open; PermissionDenied if the actor no longer
     manages members, and UnknownTenantError if the tenant does not exist or is closed.
     """
-    actor = Actor.person(inviter.pk, inviter.get_username())
     tenant = lock_open_tenant(tenant_id, actor, Permission.MANAGE_MEMBERS)
+    inviter = User.objects.get(pk=actor.id)
     name = _check_username(username)
     if not 1 <= days <= MAX_DAYS:
         raise InvalidError({"days": [f"Give 1 to {MAX_DAYS} days."]})
@@ -163,12 +165,33 @@ def withdraw(tenant_id: UUID, invitation_id: UUID, *, actor: Actor) -> bool:
     return True
 
 
-def listing(tenant_id: UUID, now: datetime) -> tuple[InvitationListing, ...]:
-    """Return the latest 200 invitations of a tenant. Reads no accounts except the inviters'."""
-    rows = Invitation.objects.filter(tenant_id=tenant_id).select_related("inviter", "tenant")
+def listing(
+    tenant_id: UUID, now: datetime, *, after: UUID | None = None, limit: int = MAX_LISTED
+) -> tuple[InvitationListing, ...]:
+    """Return invitations of a tenant, the latest first: those after the invitation `after`, at most `limit`.
+
+    Reads no accounts except the inviters'.
+    """
+    rows = Invitation.objects.filter(tenant_id=tenant_id).order_by("-created_at", "-id")
+    if after is not None:
+        position = rows.filter(pk=after).values_list("created_at", "id").first()
+        if position is None:
+            return ()
+        created_at, last = position
+        rows = rows.filter(Q(created_at__lt=created_at) | Q(created_at=created_at, id__lt=last))
+    return _listings(rows[:limit], now)
+
+
+def invitation(tenant_id: UUID, invitation_id: UUID, now: datetime) -> InvitationListing | None:
+    """Return one invitation of a tenant; None if it has none of that id."""
+    rows = Invitation.objects.filter(tenant_id=tenant_id, pk=invitation_id)
+    return next(iter(_listings(rows, now)), None)
+
+
+def _listings(rows: "QuerySet[Invitation]", now: datetime) -> tuple[InvitationListing, ...]:
     inviting: dict[int | None, bool] = {None: False}
     listings = []
-    for row in rows[:MAX_LISTED]:
+    for row in rows.select_related("inviter", "tenant"):
         if row.inviter_id not in inviting:
             inviting[row.inviter_id] = _may_invite(row)
         state = _state(row, inviting[row.inviter_id], now)
@@ -181,6 +204,7 @@ def listing(tenant_id: UUID, now: datetime) -> tuple[InvitationListing, ...]:
                 created_at=row.created_at,
                 expires_at=row.expires_at,
                 state=state,
+                sets_up=row.sets_up,
             )
         )
     return tuple(listings)

@@ -13,6 +13,7 @@ from django.utils import timezone
 from mcphost.api.endpoint import METHODS
 from mcphost.api.operations import ApiOperation
 from mcphost.api.urls import V1
+from mcphost.audit.records import QUESTION_ASKED, Actor
 from mcphost.catalogue import services
 from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.catalogue.kinds import functions
@@ -20,14 +21,16 @@ from mcphost.catalogue.selectors import versions
 from mcphost.identity import service_accounts
 from mcphost.identity.services import TokenRequest, issue_for_service
 from mcphost.kinds.primitive_types import PrimitiveType
+from mcphost.tenants import invitations
 from mcphost.tenants.models import Membership
-from mcphost.tenants.roles import LIST_TOOLS
+from mcphost.tenants.roles import LIST_TOOLS, Role
 from mcphost.tenants.selectors import TenantSnapshot
 from mcphost.vault.secrets.services import create_secret
 from mcphost.vault.services import ensure_ring
 from tests.api.samples import SAMPLES
 from tests.audit.recorded_calls import Story, keep
 from tests.cast import ACTOR
+from tests.tasks.rows import a_task
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +120,25 @@ def _others(tenant: TenantSnapshot) -> dict[str, Any]:
         "user_id": member.user.pk,
         "function": function,
         "call_id": story.call.id,
+        "task_call": _task(tenant.id),
+        "invitation_id": _invitation(tenant),
+        "input_request_id": next(row.id for row in story.made if row.action == QUESTION_ASKED),
         "entry_id": story.made[0].id,
         "key_id": ensure_ring(),
     }
+
+
+def _task(tenant: UUID) -> UUID:
+    """Return the call of a task that works."""
+    story = Story.of(tenant, "canary-task", at=timezone.now() - timedelta(minutes=4))
+    keep(story.become_task())
+    return a_task(tenant, story.call.id, tool="canary-task").call
+
+
+def _invitation(tenant: TenantSnapshot) -> UUID:
+    owner = Membership.objects.filter(tenant=tenant.id, role=Role.OWNER)[0].user
+    inviter = Actor.person(owner.pk, owner.get_username())
+    return invitations.invite(tenant.id, "canary-person", Role.MEMBER, actor=inviter).id
 
 
 def _published(tenant: UUID, primitive_type: PrimitiveType, creation: Any) -> tuple[UUID, UUID]:

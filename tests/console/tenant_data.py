@@ -114,7 +114,12 @@ def furnish(tenant: TenantSnapshot, owner: Person) -> dict[str, Any]:
         places=["header"],
         actor=ACTOR,
     )
-    invited = invite(tenant.id, f"{canary}-invited", Role.OWNER, inviter=owner.user)
+    invited = invite(
+        tenant.id,
+        f"{canary}-invited",
+        Role.OWNER,
+        actor=Actor.person(owner.user.pk, owner.user.get_username()),
+    )
     named = FilterFields(f"{canary}-filter", shared=True)
     saved = save(owner.user, Tenant.objects.get(pk=tenant.id), named, f"tool={canary}")
     ensure_tenant(tenant.id)

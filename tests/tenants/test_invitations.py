@@ -11,6 +11,7 @@ from django.core.serializers import serialize
 from django.utils import timezone
 
 from mcphost.audit.models import Entry
+from mcphost.audit.records import Actor
 from mcphost.feed.models import Change
 from mcphost.tenants import invitations
 from mcphost.tenants.errors import InvalidError, UnknownTenantError
@@ -29,7 +30,13 @@ CountQueries = Callable[[int], AbstractContextManager[Any]]
 def _invite(
     cast: Cast, name: str = "newcomer", role: Role = Role.OPERATOR, days: int = 7
 ) -> IssuedInvitation:
-    return invitations.invite(cast.acme.id, name, role, inviter=cast.owner.user, days=days)
+    return invitations.invite(
+        cast.acme.id,
+        name,
+        role,
+        actor=Actor.person(cast.owner.user.pk, cast.owner.user.get_username()),
+        days=days,
+    )
 
 
 def _newcomer() -> User:
@@ -262,7 +269,12 @@ def test_an_inactive_account_or_one_with_a_similar_name_cannot_accept(
 
 def test_staff_may_invite_to_a_tenant_without_a_role_in_it(cast: Cast) -> None:
     user = _newcomer()
-    issued = invitations.invite(cast.acme.id, "newcomer", Role.OWNER, inviter=cast.staff.user)
+    issued = invitations.invite(
+        cast.acme.id,
+        "newcomer",
+        Role.OWNER,
+        actor=Actor.person(cast.staff.user.pk, cast.staff.user.get_username()),
+    )
     assert invitations.accept(issued.link, user, timezone.now())
     assert Membership.objects.get(tenant=cast.acme.id, user=user).added_by == "staff"
 

@@ -235,26 +235,7 @@ class CallPayloads(Endpoint):
         )
     )
     def get(self, call: ApiCall, call_id: UUID) -> HttpResponse:
-        entries = _timeline(call, call_id).entries
-        views = selectors.payloads([entry.id for entry in entries], call.tenant.pk)
-        read = [
-            entry
-            for entry in entries
-            if entry.id in views and not (views[entry.id].erased_at or views[entry.id].left_out)
-        ]
-        if read:
-            ids = [str(entry.id) for entry in read]
-            record(
-                PAYLOAD_VIEWED,
-                actor=call.actor,
-                tenant=call.tenant.pk,
-                target=ids[0] if len(ids) == 1 else str(call_id),
-                facts={"tool": read[0].target, "call": str(call_id), "payloads": ids},
-            )
-        shown = [
-            PayloadRepresentation.of(views[entry.id]) for entry in entries if entry.id in views
-        ]
-        return call.show(CallPayloadsRepresentation(payloads=shown))
+        return call.show(read_payloads(call, _timeline(call, call_id).entries))
 
 
 class CallCancellation(Endpoint):
@@ -273,13 +254,39 @@ class CallCancellation(Endpoint):
         _timeline(call, call_id)
 
         def cancel() -> CallHistoryRepresentation:
-            reason = plain_reason(body.reason)
-            result = cancelling.cancel(call_id, call.tenant.pk, reason, call.actor)
-            if result is not CancelResult.DONE:
-                raise ProblemError(ProblemType.CONFLICT, _NOT_CANCELLED[result])
+            cancel_call(call, call_id, body)
             return CallHistoryRepresentation.of(call_id, _timeline(call, call_id))
 
         return call.perform(cancel)
+
+
+def read_payloads(call: ApiCall, entries: Sequence[EntryView]) -> CallPayloadsRepresentation:
+    """Read the payloads of these entries of one call, in their order, and record that they are read."""
+    views = selectors.payloads([entry.id for entry in entries], call.tenant.pk)
+    read = [
+        entry
+        for entry in entries
+        if entry.id in views and not (views[entry.id].erased_at or views[entry.id].left_out)
+    ]
+    if read:
+        ids, call_id = [str(entry.id) for entry in read], str(read[0].call or "")
+        record(
+            PAYLOAD_VIEWED,
+            actor=call.actor,
+            tenant=call.tenant.pk,
+            target=ids[0] if len(ids) == 1 else call_id,
+            facts={"tool": read[0].target, "call": call_id, "payloads": ids},
+        )
+    shown = [PayloadRepresentation.of(views[entry.id]) for entry in entries if entry.id in views]
+    return CallPayloadsRepresentation(payloads=shown)
+
+
+def cancel_call(call: ApiCall, call_id: UUID, body: CancellationFields) -> None:
+    """Cancel a call that waits for a response. Raises ProblemError if it does not wait."""
+    reason = plain_reason(body.reason)
+    result = cancelling.cancel(call_id, call.tenant.pk, reason, call.actor)
+    if result is not CancelResult.DONE:
+        raise ProblemError(ProblemType.CONFLICT, _NOT_CANCELLED[result])
 
 
 def _timeline(call: ApiCall, call_id: UUID) -> Timeline:

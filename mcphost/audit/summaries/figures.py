@@ -32,6 +32,11 @@ class Period(StrEnum):
         """How many points a series has."""
         return _STEPS[self][1]
 
+    @property
+    def length(self) -> timedelta:
+        """How long it is."""
+        return self.step * self.points
+
     def start(self, now: datetime) -> datetime:
         """When the period begins: with the first of its buckets, in UTC."""
         seconds = int(self.step.total_seconds())

@@ -24,6 +24,7 @@ from mcphost.audit.summaries.figures import (
     Ranked,
 )
 from mcphost.audit.summaries.rollups import (
+    KEPT,
     PLATFORM,
     REST,
     SUMMED,
@@ -66,6 +67,11 @@ class CallChanges:
 
     calls: frozenset[UUID] | None
     cursor: int
+
+
+def earliest(period: Period, now: datetime) -> datetime:
+    """The first time for which the figures of a period are kept, with those of the period before it."""
+    return now - KEPT[_POINTS[period]] + 2 * period.length + period.step
 
 
 def totals(tenants: frozenset[UUID] | None, period: Period, now: datetime) -> CallNumbers:

@@ -24,10 +24,10 @@ from mcphost.catalogue import kinds
 from mcphost.catalogue import selectors as catalogue
 from mcphost.console.base import Can
 from mcphost.console.dashboards.calls_behind import CallsBehind
-from mcphost.console.records.filters import count_open
 from mcphost.console.return_links import list_with
 from mcphost.console.templatetags.console import nearly
 from mcphost.identity.selectors import TokenListing, expiring
+from mcphost.listings.input_requests import count_open
 from mcphost.observability import health
 from mcphost.tenants.access import allowed, tenants_where
 from mcphost.tenants.models import Tenant

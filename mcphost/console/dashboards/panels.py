@@ -36,16 +36,11 @@ from mcphost.console.dashboards.scales import (
     grouped,
 )
 from mcphost.console.periods import AskedPeriod
-from mcphost.console.records.stages import STAGE_WORDS, STAGES
+from mcphost.console.records.stages import STAGE_WORDS
 from mcphost.console.templatetags.console import lasted
+from mcphost.listings.stages import STAGES, stage_count
 from mcphost.tenants.selectors import slugs
 
-LENGTHS: Final[Mapping[Period, timedelta]] = {
-    Period.HOUR: timedelta(hours=1),
-    Period.DAY: timedelta(hours=24),
-    Period.WEEK: timedelta(days=7),
-    Period.MONTH: timedelta(days=30),
-}
 TOP = 5
 SLIGHT: Final = 0.05
 """A smaller change of the number of calls is not worth a figure."""
@@ -136,7 +131,7 @@ def panel(
     period = period_choice.period
     links = CallsBehind(path, period.start(now))
     total = summaries.totals(tenants, period, now)
-    before = summaries.totals(tenants, period, now - LENGTHS[period])
+    before = summaries.totals(tenants, period, now - period.length)
     points = summaries.series(tenants, period, now)
     lag = summaries.lag()
     return Panel(
@@ -282,7 +277,7 @@ def requests_chart(
 
 def ended(numbers: CallNumbers, stage: str) -> int:
     """Return how many input requests ended in this way."""
-    return sum(numbers.endings.get(ending, 0) for ending in STAGES[stage])
+    return stage_count(numbers.endings, stage)
 
 
 def error_rate(numbers: CallNumbers) -> str:

@@ -17,14 +17,14 @@ from mcphost.audit.summaries.selectors import CallChanges
 from mcphost.audit.timeline import UNASKED
 from mcphost.console.invisible_characters import shown_page
 from mcphost.console.models import FilteredList
-from mcphost.console.records.filters import RecordFilter, named_calls
+from mcphost.console.records.filters import RecordFilter
 from mcphost.console.records.input_request_rows import (
-    ListedInputRequest,
     filter_of,
     is_shown,
-    listed_rows,
     question_filter,
 )
+from mcphost.listings.calls import named_calls
+from mcphost.listings.input_requests import ListedInputRequest, listed_rows
 
 MAX_CHANGES = 1000
 """Calls that one message may be chosen from. After more, the list has to be loaded again."""

@@ -43,8 +43,8 @@ from mcphost.console.primitive_words import WORDS, Words
 from mcphost.console.primitives.definitions import labelled
 from mcphost.console.primitives.primitives import PUBLISHED, row_of
 from mcphost.console.primitives.version_changes import changes
-from mcphost.console.records.filters import count_open
 from mcphost.kinds.primitive_types import PrimitiveType
+from mcphost.listings.input_requests import count_open
 from mcphost.serving.execution import trials
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission

@@ -32,13 +32,12 @@ from mcphost.console.records.call_curl import Repetition
 from mcphost.console.records.entries import step_to_call, view_on_record
 from mcphost.console.records.filters import (
     RecordFilter,
-    named_calls,
     named_entries,
     tenants_of,
-    with_task,
 )
 from mcphost.console.records.pills import OF_REFUSALS, pills, removals
 from mcphost.console.records.wording import display
+from mcphost.listings.calls import named_calls, with_task
 from mcphost.protocol.schemas import ParamHeader
 from mcphost.runtime.call import Delivery
 from mcphost.tasks import listing as tasks

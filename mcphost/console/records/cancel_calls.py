@@ -26,8 +26,9 @@ from mcphost.console.base import (
     show,
 )
 from mcphost.console.forms import forms
-from mcphost.console.records.filters import page_cursor, with_task
-from mcphost.console.records.input_request_rows import ListedInputRequest, listed_rows
+from mcphost.console.records.filters import page_cursor
+from mcphost.listings.calls import with_task
+from mcphost.listings.input_requests import ListedInputRequest, listed_rows
 from mcphost.serving.execution.cancelling import MAX_REASON, CancelResult, plain_reason
 from mcphost.serving.execution.cancelling import cancel as cancel_call
 from mcphost.tasks import listing as tasks

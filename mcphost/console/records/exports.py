@@ -35,8 +35,9 @@ from mcphost.console.base import (
     page_of,
     show,
 )
-from mcphost.console.records.filters import RecordFilter, named_calls, tenants_of
+from mcphost.console.records.filters import RecordFilter, tenants_of
 from mcphost.console.records.pills import Pill, pills
+from mcphost.listings.calls import named_calls
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 

@@ -10,8 +10,7 @@ from uuid import UUID
 
 from django.http import QueryDict
 
-from mcphost.audit import call_list
-from mcphost.audit.call_list import REFUSED, WITH_QUESTIONS, ListedCall, WaitingQuestion
+from mcphost.audit.call_list import REFUSED, WITH_QUESTIONS, WaitingQuestion
 from mcphost.audit.entries import UNKNOWN, EntryView
 from mcphost.audit.selectors import MADE_BY_CLIENTS, MADE_BY_TRIALS, EntryFilter
 from mcphost.audit.summaries.batches import ERROR
@@ -21,16 +20,10 @@ from mcphost.console.base import query_text
 from mcphost.console.records.ranges import ANY_TIME, DateRange, range_of
 from mcphost.console.records.stages import QUESTION_STATES
 from mcphost.console.templatetags.questions import outcome
+from mcphost.listings.input_requests import still_open_keys
 from mcphost.runtime.call import Delivery
 from mcphost.runtime.outcomes import FailureKind
 from mcphost.serving.execution import audit_records
-from mcphost.tasks.listing import (
-    WAITING,
-    ListedTask,
-    count_open_questions,
-    of_calls,
-    open_questions,
-)
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.selectors import slugs
 
@@ -109,17 +102,6 @@ AREAS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "filter": ("saved filters", ("filter.",)),
 }
 """What the actions of the audit log are about: a name in words, and how the actions begin."""
-UNCERTAIN = frozenset(
-    {
-        OPEN,
-        EXPIRED,
-        UNKNOWN,
-        audit_records.YIELDED,
-        audit_records.DEFERRED,
-        audit_records.CANCELLED,
-    }
-)
-"""The states that do not tell whether the task of a call goes on."""
 _FREE = ("tenant", "tool", "principal", "client", "call", "trace", "words")
 _FIXED: Mapping[str, Collection[str]] = {
     "outcome": OUTCOMES,
@@ -281,29 +263,6 @@ def tenants_of(record_filter: RecordFilter) -> frozenset[UUID] | None:
     return frozenset(Tenant.objects.filter(slug=record_filter.tenant).values_list("id", flat=True))
 
 
-_NO_CALL = UUID(int=0)
-
-
-def named_calls(calls: Iterable[ListedCall]) -> list[tuple[ListedCall, str]]:
-    """Pair each call with the current slug of its tenant; of tasks, the state is the task's."""
-    listed_calls = tuple(calls)
-    uncertain = [listed.entry.call for listed in listed_calls if listed.state in UNCERTAIN]
-    tasks = of_calls([call for call in uncertain if call is not None]) if uncertain else {}
-    listed_calls = tuple(
-        replace(listed, state=with_task(listed.state, tasks.get(listed.entry.call or _NO_CALL)))
-        for listed in listed_calls
-    )
-    slug_by_tenant = slugs(listed.entry.tenant for listed in listed_calls)
-    return [(listed, slug_by_tenant.get(listed.entry.tenant, "")) for listed in listed_calls]
-
-
-def with_task(state: str, task: ListedTask | None) -> str:
-    """Return the state of a call, given its task, if any: a task that works is known to go on."""
-    if task is not None and task.works and state in UNCERTAIN:
-        return state if (state, task.status) == (OPEN, WAITING) else task.status
-    return EXPIRED if task is None and state == audit_records.DEFERRED else state
-
-
 def named_waiting(questions: Iterable[WaitingQuestion]) -> list[tuple[WaitingQuestion, str]]:
     """Pair each waiting question with the current slug of its tenant."""
     waiting = tuple(questions)
@@ -329,28 +288,9 @@ def still_open(questions: Iterable[WaitingQuestion]) -> list[WaitingQuestion]:
     ]
 
 
-def still_open_keys(task_calls: Iterable[UUID | None]) -> frozenset[tuple[UUID, str]]:
-    """Return the questions of these tasks that have no answer yet: their calls and keys."""
-    calls = {call for call in task_calls if call is not None}
-    return open_questions(calls) if calls else frozenset()
-
-
 def of_clients(questions: Iterable[WaitingQuestion]) -> list[WaitingQuestion]:
     """Leave out questions of trials in the console: they are no traffic."""
     return [question for question in questions if question.entry.delivery != Delivery.PLAYGROUND]
-
-
-def count_open(
-    tenants: frozenset[UUID] | None,
-    now: datetime,
-    *,
-    target: str = "",
-    until: datetime | None = None,
-) -> int:
-    """Count the open input requests to clients, without those that `still_open` leaves out: of one target, or
-    that expire by `until`."""
-    waiting = call_list.count_waiting(tenants, now, target=target, until=until)
-    return waiting + count_open_questions(tenants, tool=target, until=until)
 
 
 def named_entries(entries: Iterable[EntryView]) -> list[tuple[EntryView, str]]:

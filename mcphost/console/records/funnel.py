@@ -23,7 +23,8 @@ from mcphost.console.base import (
 )
 from mcphost.console.periods import asked_period
 from mcphost.console.records.filters import RecordFilter, tenants_of
-from mcphost.console.records.stages import STAGE_WORDS, STAGES
+from mcphost.console.records.stages import STAGE_WORDS
+from mcphost.listings.stages import STAGES, stage_count
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 from mcphost.tenants.selectors import slugs
@@ -127,7 +128,7 @@ def _listing(
 def line(row: FunnelRow, slug: str, period: Mapping[str, str]) -> FunnelLine:
     """Return a row of the table with its bar; `period` is that of the figures, as a filter of questions."""
     named = {"tool": row.target, "client": f'"{row.client}"'} if row.target else {}
-    counts = [sum(row.endings.get(ending, 0) for ending in names) for names in STAGES.values()]
+    counts = [stage_count(row.endings, stage) for stage in STAGES]
     whole = max(1, sum(counts))
     segments, x = [], 0.0
     for stage, count in zip(STAGES, counts, strict=True):

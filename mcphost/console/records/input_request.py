@@ -16,9 +16,9 @@ from mcphost.audit.question_list import RecordedQuestion
 from mcphost.audit.timeline import Timeline, TimelineQuestion
 from mcphost.console.base import SignedInRequest, of_tenant, page_of, show
 from mcphost.console.records.entries import view_on_record
-from mcphost.console.records.input_request_rows import listed_rows
 from mcphost.console.records.wording import display
 from mcphost.console.templatetags.questions import question_title
+from mcphost.listings.input_requests import listed_rows
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 

@@ -21,15 +21,10 @@ from mcphost.console.records.exports import (
     pills_of,
     scope_of,
 )
-from mcphost.console.records.input_request_rows import (
-    ListedInputRequest,
-    filter_of,
-    is_shown,
-    listed_rows,
-    question_filter,
-)
+from mcphost.console.records.input_request_rows import filter_of, is_shown, question_filter
 from mcphost.console.records.pills import OF_QUESTIONS, QUESTION_LABELS
 from mcphost.console.records.question_texts import whole_texts_of
+from mcphost.listings.input_requests import ListedInputRequest, listed_rows
 from mcphost.tenants.access import allowed
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission

@@ -1,66 +1,16 @@
-"""The rows of the list of questions: a recorded question, what became of its call, and for auditors the texts."""
+"""The list of questions as the console filters it, and its rows with the texts that auditors read."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
 from uuid import UUID
 
-from mcphost.audit import call_list, question_list
-from mcphost.audit.question_list import QuestionFilter, RecordedQuestion
+from mcphost.audit.question_list import QuestionFilter
 from mcphost.audit.summaries.figures import Period
-from mcphost.audit.timeline import OPEN
-from mcphost.catalogue import selectors as catalogue
-from mcphost.console.records.filters import UNCERTAIN, RecordFilter, still_open_keys, with_task
+from mcphost.console.records.filters import RecordFilter
 from mcphost.console.records.pills import OF_QUESTIONS
 from mcphost.console.records.question_texts import QuestionTexts
-from mcphost.console.records.stages import OVERDUE, STAGES
-from mcphost.console.templatetags.console import lasted
-from mcphost.runtime.call import Delivery
-from mcphost.serving.execution import audit_records
-from mcphost.tasks import listing as tasks
-from mcphost.tenants.selectors import slugs
-
-NO_TENANT = UUID(int=0)
-
-
-@dataclass(frozen=True, slots=True)
-class ListedInputRequest:
-    """A row of the list.
-
-    `state` is that of the question; an answer to a task counts as soon as the task has it. `call_state`
-    is that of its call, empty if no call is known. `target` is the target time of its tool, if it has one.
-    `text` and `answer_text` are the question and its answer in words, None unless they were read.
-    """
-
-    question: RecordedQuestion
-    slug: str
-    state: str
-    call_state: str
-    target: timedelta | None
-    now: datetime
-    text: str | None = None
-    answer_text: str | None = None
-
-    @property
-    def is_open(self) -> bool:
-        return self.state == OPEN
-
-    @property
-    def due_at(self) -> datetime | None:
-        """From when it is overdue, if it stays open; None if it cannot be."""
-        trial = self.question.delivery == Delivery.PLAYGROUND
-        return (
-            self.question.at + self.target if self.target and self.is_open and not trial else None
-        )
-
-    @property
-    def is_late(self) -> bool:
-        return self.due_at is not None and self.due_at <= self.now
-
-    @property
-    def aim(self) -> str:
-        """The target time of its tool, in words."""
-        return "" if self.target is None else lasted(self.target.total_seconds())
+from mcphost.listings.input_requests import ListedInputRequest, in_stage, is_in_stage
 
 
 def filter_of(query_filter: RecordFilter) -> RecordFilter:
@@ -72,68 +22,22 @@ def question_filter(
     record_filter: RecordFilter, tenants: frozenset[UUID] | None, now: datetime
 ) -> QuestionFilter:
     """Return the filter for the selector, limited to `tenants`."""
-    late: tuple[UUID, ...] | None = None
-    if record_filter.state == OVERDUE:
-        overdue = call_list.overdue(tenants, catalogue.targets(tenants), now)
-        late = tuple(call.call for call in overdue)
-    return QuestionFilter(
-        tenants=frozenset() if record_filter.unknown else tenants,
+    filters = QuestionFilter(
+        tenants=tenants,
         target=record_filter.tool,
         principal=record_filter.principal,
         client=record_filter.client,
-        states=STAGES.get(record_filter.state, ()),
-        calls=late,
         since=record_filter.begins(now),
         until=record_filter.dates.until,
         counted_since=Period(record_filter.counted).start(now) if record_filter.counted else None,
     )
-
-
-def listed_rows(
-    questions: Iterable[RecordedQuestion], now: datetime
-) -> Sequence[ListedInputRequest]:
-    """Return the rows of these questions, in their order."""
-    read = tuple(questions)
-    slug_by_tenant = slugs(question.tenant for question in read)
-    tenants = frozenset(question.tenant for question in read if question.tenant is not None)
-    targets = catalogue.targets(tenants) if tenants else {}
-    waiting = still_open_keys(
-        question.call
-        for question in read
-        if question.state == OPEN and question.delivery == Delivery.TASK
-    )
-    call_states, rows = _call_states(read), []
-    for question in read:
-        seconds = targets.get((question.tenant or NO_TENANT, question.target))
-        row = ListedInputRequest(
-            question,
-            slug_by_tenant.get(question.tenant, ""),
-            _state(question, waiting),
-            call_states.get(question.call, ""),
-            None if seconds is None else timedelta(seconds=seconds),
-            now,
-        )
-        rows.append(row)
-    return rows
+    narrowed = in_stage(filters, record_filter.state, now)
+    return replace(narrowed, tenants=frozenset()) if record_filter.unknown else narrowed
 
 
 def is_shown(row: ListedInputRequest, record_filter: RecordFilter) -> bool:
     """Whether a row that the filter found is shown: not as open if its task has the answer already."""
-    return record_filter.state not in (OPEN, OVERDUE) or row.is_open
-
-
-def _state(question: RecordedQuestion, waiting: frozenset[tuple[UUID, str]]) -> str:
-    if question.state != OPEN or question.delivery != Delivery.TASK:
-        return question.state
-    is_waiting = (question.call, question.key) in waiting
-    return OPEN if is_waiting else audit_records.RECEIVED
-
-
-def _call_states(questions: Iterable[RecordedQuestion]) -> Mapping[UUID, str]:
-    states = question_list.states_of_calls({question.call for question in questions})
-    uncertain = [call for call, state in states.items() if state in UNCERTAIN]
-    task_by_call = tasks.of_calls(uncertain) if uncertain else {}
-    return {call: with_task(state, task_by_call.get(call)) for call, state in states.items()}
+    return is_in_stage(row, record_filter.state)
 
 
 def with_texts(

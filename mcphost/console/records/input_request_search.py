@@ -18,7 +18,6 @@ from mcphost.console.records.filters import RecordFilter
 from mcphost.console.records.input_request_rows import (
     filter_of,
     is_shown,
-    listed_rows,
     question_filter,
     with_texts,
 )
@@ -31,6 +30,7 @@ from mcphost.console.records.question_searches import (
     search_part,
 )
 from mcphost.console.records.question_texts import QuestionTexts
+from mcphost.listings.input_requests import listed_rows
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 

@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from mcphost.audit import call_list, question_list
+from mcphost.audit import question_list
 from mcphost.audit import services as audit
 from mcphost.audit.question_list import Questions
 from mcphost.audit.summaries import selectors as summaries
@@ -26,18 +26,16 @@ from mcphost.console.base import (
 )
 from mcphost.console.models import FilteredList
 from mcphost.console.records import saved_filters
-from mcphost.console.records.filters import RecordFilter, still_open_keys, tenants_of
+from mcphost.console.records.filters import RecordFilter, tenants_of
 from mcphost.console.records.input_request_rows import (
-    ListedInputRequest,
     filter_of,
     is_shown,
-    listed_rows,
     question_filter,
     with_texts,
 )
 from mcphost.console.records.pills import OF_QUESTIONS, QUESTION_LABELS, pills, removals
 from mcphost.console.records.question_texts import texts_of
-from mcphost.runtime.call import Delivery
+from mcphost.listings.input_requests import ListedInputRequest, count_overdue, listed_rows
 from mcphost.tenants.access import allowed
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
@@ -169,11 +167,3 @@ def list_url(tenant: Tenant | None) -> str:
     if tenant is None:
         return reverse("admin:all_input_requests")
     return reverse("admin:input_requests", args=[tenant.slug])
-
-
-def count_overdue(tenants: frozenset[UUID] | None, now: datetime) -> int:
-    """Count the open questions that are overdue."""
-    overdue = call_list.overdue(tenants, catalogue.targets(tenants), now)
-    of_tasks = {call.call for call in overdue if call.delivery == Delivery.TASK}
-    open_count = sum(call.open for call in overdue if call.delivery != Delivery.TASK)
-    return open_count + len(still_open_keys(of_tasks))

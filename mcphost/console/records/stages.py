@@ -1,22 +1,12 @@
-"""How input requests end, as pages count it."""
+"""What the ways are called in which input requests end."""
 
 from collections.abc import Mapping
 from typing import Final
 
 from mcphost.audit.timeline import STOPPED
 from mcphost.console.templatetags.questions import outcome
+from mcphost.listings.stages import OVERDUE, STAGES
 
-STAGES: Final[Mapping[str, tuple[str, ...]]] = {
-    "answered": ("accept", "received"),
-    "declined": ("decline",),
-    "cancelled": ("cancel",),
-    "invalid": ("invalid",),
-    "expired": ("expired",),
-    "stopped": ("stopped",),
-    "never": ("never", "repeated", "lost", "failed"),
-    "open": ("open",),
-}
-"""The stages, with the endings that each counts. Together they are all that was asked."""
 STAGE_WORDS: Final[Mapping[str, str]] = {
     **{stage: stage for stage in STAGES},
     "answered": outcome("accept"),
@@ -24,8 +14,6 @@ STAGE_WORDS: Final[Mapping[str, str]] = {
     "never": "no response",
 }
 """What each stage is called on pages."""
-
-OVERDUE: Final = "overdue"
 QUESTION_STATES: Final[Mapping[str, str]] = {
     "open": "open",
     OVERDUE: "overdue",

@@ -127,7 +127,7 @@ def _invite(
             tenant.pk,
             submitted["username"],
             role,
-            inviter=request.user,
+            actor=actor(request),
             days=days,
             sets_up=submitted["sets_up"],
         )

@@ -35,13 +35,13 @@ from mcphost.console.forms.edits import Edit
 from mcphost.console.paging import page_by_name
 from mcphost.console.periods import asked_period
 from mcphost.console.records.filters import (
-    count_open,
-    named_calls,
     named_waiting,
     of_clients,
     still_open,
 )
 from mcphost.console.tenants.counts import counts
+from mcphost.listings.calls import named_calls
+from mcphost.listings.input_requests import count_open
 from mcphost.tenants import services
 from mcphost.tenants.access import allowed, lock_open_tenant, visible_tenants
 from mcphost.tenants.fields import ICON_BYTES, TenantFields

@@ -15,7 +15,7 @@ from django.utils.html import strip_tags
 from mcphost.audit.models import Entry
 from mcphost.calls.models import CancelledCall, Claim
 from mcphost.catalogue import selectors, services
-from mcphost.console.records.input_request_rows import ListedInputRequest
+from mcphost.listings.input_requests import ListedInputRequest
 from mcphost.runtime.call import Client as MCPClient
 from mcphost.runtime.call import Delivery
 from tests.audit.recorded_calls import MINUTE, Story

@@ -196,7 +196,9 @@ def _member_with_address(scene: Scene, user: User) -> Arguments:
 
 def _invited(scene: Scene, user: User) -> Arguments:
     owner = scene.cast.owner.user
-    link = invitations.invite(scene.id, "stranger", Role.MEMBER, inviter=owner).link
+    link = invitations.invite(
+        scene.id, "stranger", Role.MEMBER, actor=Actor.person(owner.pk, owner.get_username())
+    ).link
     return link, user, timezone.now()
 
 
@@ -361,12 +363,7 @@ CASES = (
     Case(tenants.remove_member, _leave, losses=OF_ACCOUNT),
     Case(
         invitations.invite,
-        lambda s, user: {
-            "tenant_id": s.id,
-            "username": "accomplice",
-            "role": Role.OWNER,
-            "inviter": user,
-        },
+        lambda s, user: {"tenant_id": s.id, "username": "accomplice", "role": Role.OWNER},
     ),
     Case(invitations.withdraw, lambda s, user: (s.id, s.things.invitation)),
     Case(invitations.accept, _invited, "stranger", (DEACTIVATED, CLOSED)),

@@ -4,6 +4,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from mcphost.audit.records import Actor
 from mcphost.tenants import invitations
 from mcphost.tenants.models import Invitation, Membership
 from mcphost.tenants.roles import Role
@@ -21,7 +22,12 @@ def newcomer(cast: Cast) -> User:
 
 @pytest.fixture
 def path(cast: Cast, newcomer: User) -> str:
-    made = invitations.invite(cast.acme.id, "newcomer", Role.AUDITOR, inviter=cast.owner.user)
+    made = invitations.invite(
+        cast.acme.id,
+        "newcomer",
+        Role.AUDITOR,
+        actor=Actor.person(cast.owner.user.pk, cast.owner.user.get_username()),
+    )
     return f"/admin/invitations/{made.link}/"
 
 

@@ -8,6 +8,7 @@ from django.db import connection
 from django.test import Client
 
 from mcphost.audit.models import Entry
+from mcphost.audit.records import Actor
 from mcphost.catalogue import services as catalogue
 from mcphost.tenants import invitations, services
 from mcphost.tenants.models import Invitation, Membership
@@ -59,7 +60,12 @@ def test_an_owner_cannot_tell_whether_an_account_exists(owner: Client, name: str
 
 
 def test_an_invitation_is_withdrawn_once(owner: Client, cast: Cast) -> None:
-    made = invitations.invite(cast.acme.id, "newcomer", Role.OWNER, inviter=cast.owner.user)
+    made = invitations.invite(
+        cast.acme.id,
+        "newcomer",
+        Role.OWNER,
+        actor=Actor.person(cast.owner.user.pk, cast.owner.user.get_username()),
+    )
     path = f"{MEMBERS}invitations/{made.id}/withdraw/"
     assert owner.get(path).status_code == 405
     for said in ("The invitation was withdrawn.", "There is no such open invitation."):

@@ -10,6 +10,7 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from mcphost.audit.models import Entry
+from mcphost.audit.records import Actor
 from mcphost.tenants import invitations
 from mcphost.tenants.invitations import NewAccount
 from mcphost.tenants.models import Invitation, Membership
@@ -29,7 +30,11 @@ pytestmark = pytest.mark.django_db
 
 def invite(cast: Cast, name: str = "newcomer", *, sets_up: bool = True) -> str:
     made = invitations.invite(
-        cast.acme.id, name, Role.AUDITOR, inviter=cast.owner.user, sets_up=sets_up
+        cast.acme.id,
+        name,
+        Role.AUDITOR,
+        actor=Actor.person(cast.owner.user.pk, cast.owner.user.get_username()),
+        sets_up=sets_up,
     )
     return f"/admin/invitations/{made.link}/"
 

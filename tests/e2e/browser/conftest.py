@@ -44,7 +44,7 @@ actor, admin, demo = Actor.system("tests"), User.objects.get(username="admin"), 
 token = services.issue(demo, admin, services.TokenRequest("former", ("mcp:list",)), actor=actor)
 services.revoke(demo, token.id, actor=actor)
 service_accounts.disable(demo, service_accounts.create(demo, "former", actor=actor), actor=actor)
-invited = invitations.invite(demo, "nobody-yet", Role.MEMBER, inviter=admin)
+invited = invitations.invite(demo, "nobody-yet", Role.MEMBER, actor=Actor.person(admin.pk, admin.username))
 invitations.withdraw(demo, invited.id, actor=actor)
 """
 """Makes a revoked token, a disabled service account and a withdrawn invitation: their rows look different."""

@@ -1,0 +1,136 @@
+"""Input requests of a list: what was recorded of each, what became of its call, and whether it is overdue."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from mcphost.audit import call_list, question_list
+from mcphost.audit.question_list import QuestionFilter, RecordedQuestion
+from mcphost.audit.timeline import OPEN
+from mcphost.catalogue import selectors as catalogue
+from mcphost.listings.calls import UNCERTAIN, with_task
+from mcphost.listings.stages import OVERDUE, STAGES
+from mcphost.runtime.call import Delivery
+from mcphost.serving.execution import audit_records
+from mcphost.tasks import listing as tasks
+from mcphost.tenants.selectors import slugs
+
+NO_TENANT = UUID(int=0)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedInputRequest:
+    """A row of the list.
+
+    `state` is that of the question; an answer to a task counts as soon as the task has it. `call_state`
+    is that of its call, empty if no call is known. `target` is the target time of its tool, if it has one.
+    `text` and `answer_text` are the question and its answer in words, None unless they were read.
+    """
+
+    question: RecordedQuestion
+    slug: str
+    state: str
+    call_state: str
+    target: timedelta | None
+    now: datetime
+    text: str | None = None
+    answer_text: str | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self.state == OPEN
+
+    @property
+    def due_at(self) -> datetime | None:
+        """From when it is overdue, if it stays open; None if it cannot be."""
+        trial = self.question.delivery == Delivery.PLAYGROUND
+        return (
+            self.question.at + self.target if self.target and self.is_open and not trial else None
+        )
+
+    @property
+    def is_late(self) -> bool:
+        return self.due_at is not None and self.due_at <= self.now
+
+
+def in_stage(filters: QuestionFilter, stage: str, now: datetime) -> QuestionFilter:
+    """Return the filter with a stage, or with the calls that are overdue; an empty stage is any."""
+    if stage != OVERDUE:
+        return replace(filters, states=STAGES.get(stage, ()))
+    overdue = call_list.overdue(filters.tenants, catalogue.targets(filters.tenants), now)
+    return replace(filters, calls=tuple(call.call for call in overdue))
+
+
+def listed_rows(
+    questions: Iterable[RecordedQuestion], now: datetime
+) -> Sequence[ListedInputRequest]:
+    """Return the rows of these questions, in their order."""
+    read = tuple(questions)
+    slug_by_tenant = slugs(question.tenant for question in read)
+    tenants = frozenset(question.tenant for question in read if question.tenant is not None)
+    targets = catalogue.targets(tenants) if tenants else {}
+    waiting = still_open_keys(
+        question.call
+        for question in read
+        if question.state == OPEN and question.delivery == Delivery.TASK
+    )
+    call_states, rows = _call_states(read), []
+    for question in read:
+        seconds = targets.get((question.tenant or NO_TENANT, question.target))
+        row = ListedInputRequest(
+            question,
+            slug_by_tenant.get(question.tenant, ""),
+            _state(question, waiting),
+            call_states.get(question.call, ""),
+            None if seconds is None else timedelta(seconds=seconds),
+            now,
+        )
+        rows.append(row)
+    return rows
+
+
+def is_in_stage(row: ListedInputRequest, stage: str) -> bool:
+    """Whether a row that the filter selected is shown: not as open if its task has the answer already."""
+    return stage not in (OPEN, OVERDUE) or row.is_open
+
+
+def still_open_keys(task_calls: Iterable[UUID | None]) -> frozenset[tuple[UUID, str]]:
+    """Return the questions of these tasks that have no answer yet: their calls and keys."""
+    calls = {call for call in task_calls if call is not None}
+    return tasks.open_questions(calls) if calls else frozenset()
+
+
+def count_open(
+    tenants: frozenset[UUID] | None,
+    now: datetime,
+    *,
+    target: str = "",
+    until: datetime | None = None,
+) -> int:
+    """Count the open input requests to clients, of tasks without those that have a response already: of one target,
+    or that expire by `until`."""
+    waiting = call_list.count_waiting(tenants, now, target=target, until=until)
+    return waiting + tasks.count_open_questions(tenants, tool=target, until=until)
+
+
+def count_overdue(tenants: frozenset[UUID] | None, now: datetime) -> int:
+    """Count the open questions that are overdue."""
+    overdue = call_list.overdue(tenants, catalogue.targets(tenants), now)
+    of_tasks = {call.call for call in overdue if call.delivery == Delivery.TASK}
+    open_count = sum(call.open for call in overdue if call.delivery != Delivery.TASK)
+    return open_count + len(still_open_keys(of_tasks))
+
+
+def _state(question: RecordedQuestion, waiting: frozenset[tuple[UUID, str]]) -> str:
+    if question.state != OPEN or question.delivery != Delivery.TASK:
+        return question.state
+    is_waiting = (question.call, question.key) in waiting
+    return OPEN if is_waiting else audit_records.RECEIVED
+
+
+def _call_states(questions: Iterable[RecordedQuestion]) -> Mapping[UUID, str]:
+    states = question_list.states_of_calls({question.call for question in questions})
+    uncertain = [call for call, state in states.items() if state in UNCERTAIN]
+    task_by_call = tasks.of_calls(uncertain) if uncertain else {}
+    return {call: with_task(state, task_by_call.get(call)) for call, state in states.items()}
