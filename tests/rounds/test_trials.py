@@ -16,6 +16,7 @@ from mcphost.catalogue.models import Primitive
 from mcphost.routing import process
 from mcphost.serving.database import in_database
 from mcphost.serving.execution import trials
+from mcphost.serving.execution.played_client import OPAQUE
 from mcphost.serving.execution.trials import Trial, TrialRound
 from mcphost.tenants.fields import TenantFields
 from mcphost.tenants.services import close_tenant, update_tenant
@@ -96,7 +97,7 @@ async def test_a_draft_runs_as_for_a_client_and_is_recorded_as_a_trial(acme: Cas
     }
     assert said["params"]["data"] == {"looked": "tea"}
     assert response["result"]["resultType"] == "input_required"
-    assert response["result"]["requestState"] == trials.OPAQUE
+    assert response["result"]["requestState"] == OPAQUE
     assert first.state not in str(first.received)
     second = await trials.run(answered(trial, first, sure=accept(sure=True)))
     assert text(second) == "tea is ordered"

@@ -49,13 +49,13 @@ def blocks(result: Mapping[str, Any]) -> Iterator[ResultBlock]:
 
 def notices(trial_round: TrialRound) -> Iterator[Notice]:
     """Yield the progress and the log messages of a round."""
-    for message in trial_round.received[:-1]:
-        params = message["params"]
-        if message["method"] == "notifications/progress":
+    for message in trial_round.received:
+        method, params = message.get("method", ""), message.get("params", {})
+        if method == "notifications/progress":
             total = f" of {params['total']:g}" if "total" in params else ""
             done = f"{params['progress']:g}{total}"
             yield Notice("progress", f"{done} {params.get('message', '')}".strip())
-        elif message["method"] == "notifications/message":
+        elif method == "notifications/message":
             data = params.get("data")
             yield Notice(str(params["level"]), data if isinstance(data, str) else json_text(data))
 

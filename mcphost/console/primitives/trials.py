@@ -9,7 +9,7 @@ leaves. What neither reaches expires soon (`deliveries.TRIAL_SECONDS`).
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import wraps
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -39,6 +39,7 @@ from mcphost.console.primitives import trial_results
 from mcphost.console.primitives.admission import Busy, UserSlots
 from mcphost.console.primitives.definitions import labelled
 from mcphost.console.primitives.form import PrimitiveForm
+from mcphost.console.primitives.played_clients import ChosenClient, ClientForm
 from mcphost.console.primitives.primitives import row_of
 from mcphost.console.signin import may_enter
 from mcphost.kinds.primitive_types import PrimitiveType
@@ -98,7 +99,8 @@ class Carried:
     """What the page carries from round to round.
 
     `open_requests` are by key; `rounds` says of each round so far how it ended and how
-    long it took, in seconds. `call` is the id of the call; `tool_state` is as in `Trial`.
+    long it took, in seconds. `call` is the id of the call; `tool_state` is as in `Trial`. `client`
+    has the fields of a `ChosenClient`.
     """
 
     definition: Mapping[str, Any]
@@ -109,6 +111,11 @@ class Carried:
     rounds: Sequence[tuple[str, float]] = ()
     call: str = ""
     tool_state: str = ""
+    client: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def chosen_client(self) -> ChosenClient:
+        return ChosenClient(**self.client)
 
     @property
     def fields(self) -> PrimitiveFields:
@@ -265,10 +272,16 @@ def _arguments(
         tool = compile_draft(tenant.pk, carried.fields, carried.primitive_id)
     except InvalidPrimitiveError as refusal:
         return _page(request, problems=labelled(tenant.pk, carried.fields, refusal.problems))
-    form = _form(tool, data, carried)
-    if data is None or not form.is_valid():
-        return _page(request, tool=tool, form=form, carried=_signed(request, carried))
-    fresh = replace(_without_trial(carried), arguments=form.arguments())
+    form, client = _form(tool, data, carried), ClientForm(data, carried.chosen_client)
+    if data is None or not (form.is_valid() and client.is_valid()):
+        return _page(
+            request, tool=tool, form=form, client=client, carried=_signed(request, carried)
+        )
+    fresh = replace(
+        _without_trial(carried),
+        arguments=form.arguments(),
+        client=asdict(client.chosen(carried.chosen_client)),
+    )
     return _run_round(request, tenant, fresh, tool, {})
 
 
@@ -294,6 +307,7 @@ def _continue_trial(request: SignedInRequest, tenant: Tenant, carried: Carried) 
         tool=tool,
         request_forms=request_forms,
         rounds=carried.rounds,
+        played=carried.chosen_client,
         carried=_signed(request, carried),
         end=_signed_end(request, carried),
     )
@@ -322,6 +336,7 @@ def _run_round(
         state=carried.state,
         responses=responses,
         tool_state=carried.tool_state,
+        client=carried.chosen_client.played,
     )
     with _admitted(request.user.pk, tenant.pk) as busy:
         if busy:
@@ -350,6 +365,7 @@ def _run_round(
     return _page(
         request,
         tool=tool,
+        played=carried.chosen_client,
         trial_round=trial_round,
         outcome=ended[0],
         rounds=after.rounds,
@@ -357,6 +373,7 @@ def _run_round(
         notices=list(trial_results.notices(trial_round)),
         request_forms=_request_forms(trial_round.requests),
         form=None if trial_round.requests else _form(tool, None, after),
+        client=ClientForm(None, after.chosen_client),
         carried=_signed(request, after),
         end=_signed_end(request, after),
     )

@@ -95,8 +95,8 @@ class RoundPorts:
         meta = turn.incoming.exchange.meta
         plain: Notifier = NULL_NOTIFIER
         if meta.progress_token is not None or meta.log_level is not None:
-            session = turn.incoming.session
-            texts = session is None or REVISIONS[session.revision].audio
+            revision = REVISIONS.get(turn.incoming.exchange.revision)
+            texts = revision is None or revision.audio
             plain = StreamNotifier(self._stream, meta.progress_token, meta.log_level, texts=texts)
         if turn.primitive.task_support is TaskSupport.NEVER:
             return plain

@@ -120,16 +120,6 @@ class Stateless:
         return b""
 
 
-class Trials(Stateless):
-    """Rounds of a trial in the console, as a stateless client would get them. The form carries the
-    state, and no client can use it. A browser that is gone cannot end its trial, so it ends soon."""
-
-    purpose = Purpose.TRIAL
-
-    def expires_at(self, turn: Turn, seconds: float, now: float) -> float:
-        return turn.answer_by(min(seconds, TRIAL_SECONDS), now)
-
-
 class Sessions:
     """Requests of a session. The `requests_made` of a state count the input requests of the call."""
 
@@ -138,6 +128,10 @@ class Sessions:
     def refuses(self, turn: Turn, requests: Requests) -> Failure | None:
         if turn.incoming.owned_call is None:
             return Failure(FailureKind.CAPABILITY_MISSING, CANNOT_ASK)
+        return self.refuses_requests(turn, requests)
+
+    def refuses_requests(self, turn: Turn, requests: Requests) -> Failure | None:
+        """The failure for too many input requests, or for one that the revision does not have."""
         if self.requests_made(turn, requests) > MAX_QUESTIONS:
             message = f"The call was ended: it made more than {MAX_QUESTIONS} input requests."
             return Failure(FailureKind.ASKED_TOO_OFTEN, message)
@@ -177,10 +171,36 @@ class Tasks:
         return state_context(call)
 
 
+_STATELESS: Final = Stateless()
+_SESSIONS: Final = Sessions()
+
+
+class Trials:
+    """Rounds of a trial in the console, as the client that it plays would get them. The form carries the
+    state, and no client can use it. A browser that is gone cannot end its trial, so it ends soon."""
+
+    purpose = Purpose.TRIAL
+
+    def refuses(self, turn: Turn, requests: Requests) -> Failure | None:
+        if turn.call.era is Era.LEGACY:
+            return _SESSIONS.refuses_requests(turn, requests)
+        return _STATELESS.refuses(turn, requests)
+
+    def requests_made(self, turn: Turn, requests: Requests) -> int:
+        policy = _SESSIONS if turn.call.era is Era.LEGACY else _STATELESS
+        return policy.requests_made(turn, requests)
+
+    def expires_at(self, turn: Turn, seconds: float, now: float) -> float:
+        return turn.answer_by(min(seconds, TRIAL_SECONDS), now)
+
+    def context(self, call: UUID) -> bytes:
+        return b""
+
+
 POLICIES: Final[Mapping[Delivery, Policy]] = MappingProxyType(
     {
-        Delivery.MODERN: Stateless(),
-        Delivery.LEGACY: Sessions(),
+        Delivery.MODERN: _STATELESS,
+        Delivery.LEGACY: _SESSIONS,
         Delivery.TASK: Tasks(),
         Delivery.PLAYGROUND: Trials(),
     }

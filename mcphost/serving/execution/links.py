@@ -122,8 +122,8 @@ class CallLinks:
     def _names_elicitations(self) -> bool:
         """Whether the client's revision has ids and completion notifications for URL mode
         elicitation (2025-11-25: client/elicitation, "Completion Notifications for URL Mode")."""
-        call = self._call
-        return call.delivery is Delivery.LEGACY and REVISIONS[call.revision].urls
+        revision = REVISIONS.get(self._call.revision)
+        return self._call.delivery is not Delivery.TASK and revision is not None and revision.urls
 
     def _address(
         self, kind: str, key: str, user_id: int = 0, client: str = "", target: str = ""

@@ -20,10 +20,17 @@ from mcphost.calls.states import QuestionState
 from mcphost.observability import counters
 from mcphost.observability.logs import FirstTimes
 from mcphost.protocol import results
+from mcphost.protocol.eras import Era
 from mcphost.protocol.errors import INTERNAL_ERROR, ProtocolError, over_limit
-from mcphost.protocol.legacy.tasks import TASK, TaskProgress, wanted_ttl
+from mcphost.protocol.legacy.tasks import (
+    TASK,
+    TaskProgress,
+    no_task,
+    only_task,
+    wanted_ttl,
+)
 from mcphost.protocol.revisions import REVISIONS
-from mcphost.protocol.tasks import TaskStatus, TaskView, declared
+from mcphost.protocol.tasks import TaskStatus, TaskView, declared, extension_missing
 from mcphost.runtime.call import Call, Delivery
 from mcphost.runtime.journal import TIMED_OUT, Answer
 from mcphost.runtime.outcomes import Deferred, InputRequest
@@ -62,18 +69,44 @@ log = logging.getLogger(__name__)
 
 
 def task_mode(call: Call, incoming: Incoming, support: TaskSupport) -> TaskMode:
-    """When the call of a tool becomes a task: if its tool allows that and its client can follow it. In
-    a session that is what its request says.
+    """When the call of a tool becomes a task: if its tool allows that and its client can follow it. A
+    task becomes none again, nor does a trial."""
+    if call.delivery in (Delivery.TASK, Delivery.PLAYGROUND):
+        return TaskMode.NEVER
+    return requested_mode(incoming, support)
+
+
+def requested_mode(incoming: Incoming, support: TaskSupport) -> TaskMode:
+    """When a request to a tool becomes a task. In a session that is what the request says.
 
     Spec: io.modelcontextprotocol/tasks, "Capability Negotiation".
     """
     if support is TaskSupport.NEVER:
         return TaskMode.NEVER
-    if call.delivery is Delivery.LEGACY:
+    if incoming.exchange.era is Era.LEGACY:
         return TaskMode.AT_ONCE if wants_task(incoming) else TaskMode.NEVER
-    if call.delivery is not Delivery.MODERN or not declared(call.client.capabilities):
+    if not declared(incoming.exchange.meta.capabilities):
         return TaskMode.NEVER
     return TaskMode.IF_SLOW if support is TaskSupport.SLOW else TaskMode.AT_ONCE
+
+
+def check_task_support(incoming: Incoming, tool: str, support: TaskSupport) -> None:
+    """Refuse a call that may be no task, or nothing else.
+
+    Spec: io.modelcontextprotocol/tasks, "Capability Negotiation"; 2025-11-25:
+    basic/utilities/tasks, "Tool-Level Negotiation". Raises ProtocolError.
+    """
+    if incoming.exchange.era is Era.MODERN:
+        if support is TaskSupport.REQUIRED and not declared(incoming.exchange.meta.capabilities):
+            raise extension_missing()
+        return
+    as_task = wants_task(incoming)
+    if as_task:
+        wanted_ttl(incoming.exchange.params)
+    if as_task and support is TaskSupport.NEVER:
+        raise no_task(tool)
+    if support is TaskSupport.REQUIRED and not as_task:
+        raise only_task(tool)
 
 
 def wants_task(incoming: Incoming) -> bool:

@@ -1,6 +1,7 @@
 """Trials: an operator runs a tool in the console, saved or not, before clients can.
 
-A trial runs in rounds, by the same code as a call of a client. Nothing is held between rounds: the
+A trial runs in rounds, by the same code as a call of a client, and plays a client of any revision,
+with the capabilities that its operator chose. Nothing is held between rounds: the
 form carries the tool's definition, the arguments and the sealed state. That is sealed for a purpose
 of its own, so it is no `requestState`, and a `requestState` is none of a trial's.
 """
@@ -27,7 +28,6 @@ from mcphost.catalogue.snapshots import ToolSnapshot
 from mcphost.catalogue.states import PrimitiveState
 from mcphost.identity.selectors import person_in
 from mcphost.protocol import messages
-from mcphost.protocol.eras import REVISION, Era
 from mcphost.protocol.errors import INTERNAL_ERROR, ProtocolError
 from mcphost.protocol.exchange import Exchange, Meta
 from mcphost.protocol.headers import Headers
@@ -39,14 +39,24 @@ from mcphost.runtime.ports import Ports
 from mcphost.runtime.program import Program
 from mcphost.sealing.tokens import Purpose, SealError, key_id
 from mcphost.serving import limits, request_state, sealing
-from mcphost.serving.context import NO_QUOTA, Incoming, Resumed, TakenAnswer, Turn
+from mcphost.serving.context import NO_QUOTA, Incoming, Resumed, TakenAnswer, TaskMode, Turn
 from mcphost.serving.database import in_database
-from mcphost.serving.execution import cancelling, commits, resume, rounds
+from mcphost.serving.execution import cancelling, commits, resume, rounds, stored_tasks
 from mcphost.serving.execution.calls import RoundPorts
 from mcphost.serving.execution.links import warm
+from mcphost.serving.execution.played_client import (
+    CONSOLE,
+    INFO,
+    LEVEL,
+    NAME,
+    TOKEN,
+    VERSION,
+    Json,
+    PlayedClient,
+)
 from mcphost.serving.first_use import with_shapes
 from mcphost.serving.options import options
-from mcphost.serving.replies import Answered, Asking, Reply, finish, server_info
+from mcphost.serving.replies import Answered, Asking, Reply, server_info
 from mcphost.serving.request_state import InvalidStateError, RequestState
 from mcphost.tenants import selectors as tenants
 from mcphost.tenants.access import Person, allowed
@@ -60,18 +70,6 @@ PATIENCE_SECONDS: Final = 30.0
 MAX_MESSAGES: Final = 200
 MAX_BYTES: Final = 256 * 1024
 REFUSED: Final = "The operator refused the request in the console."
-OPAQUE: Final = "(sealed)"
-"""Stands for the state in what a client would receive."""
-CLIENT: Final = Client(
-    "mcphost console",
-    "1",
-    MappingProxyType(
-        {"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}, "roots": {}}
-    ),
-)
-"""The console as a client. It takes requests for a model or for folders only to let them be refused."""
-
-_TOKEN, _LEVEL = "trial", "debug"
 _ENDING: Final = frozenset({PrimitiveState.DISABLED, PrimitiveState.ARCHIVED})
 """A tool that comes into one of these states accepts no response any more, not of a trial either."""
 _CALLED_FROM = " in <module>"
@@ -84,7 +82,7 @@ class Trial:
 
     `state` is that of the round before, empty for the first one. `responses` are by key, as a client
     sends them, or REFUSAL. `host` is the Host of the operator's request, `source` its address.
-    `tool_state` is that of the first round (`TrialRound`).
+    `tool_state` is that of the first round (`TrialRound`). `client` is the same in all rounds.
     """
 
     operator: Person
@@ -97,6 +95,7 @@ class Trial:
     state: str = ""
     responses: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     tool_state: str = ""
+    client: PlayedClient = CONSOLE
 
 
 class TrialEndedError(Exception):
@@ -111,9 +110,10 @@ class TrialRound:
     """What a round of a trial gave: one of `result`, `requests` with `state`, and `error`.
 
     `requests` are as on the wire; `invalid` says by key why an answer was not accepted. `detail` is
-    where and why the tool failed. `received` are the messages that a client of the stateless revision
-    would receive, the response last. `dropped` counts the notifications that were too many.
-    `tool_state` is the state of the saved tool when the trial began, for the next round.
+    where and why the tool failed. `received` are the messages that the played client would receive:
+    notifications, then what ends the round. `dropped` counts the notifications that were too many.
+    `tool_state` is the state of the saved tool when the trial began, for the next round. `task` is
+    when the call of such a client becomes a task; a trial does not.
     """
 
     call: UUID
@@ -128,6 +128,7 @@ class TrialRound:
     received: Sequence[Mapping[str, Any]] = ()
     dropped: int = 0
     tool_state: str = ""
+    task: TaskMode = TaskMode.NEVER
 
 
 class _Watched:
@@ -173,20 +174,23 @@ async def run(trial: Trial) -> TrialRound:
     seconds = min(tool.time_limit or options().tool_seconds, MAX_SECONDS)
     turn = _turn(trial, prepared.user, tenant, replace(tool, program=watched, time_limit=seconds))
     began = time.perf_counter()
-    reply, error, received = None, None, b""
+    reply, error, received = None, None, list[Json]()
     try:
         async with asyncio.timeout(MAX_SECONDS + PATIENCE_SECONDS):
+            stored_tasks.check_task_support(turn.incoming, tool.name, tool.task_support)
             limits.check_size(turn.incoming, tool.input_validator, trial.arguments)
             await warm(tenant.id)
             turn = await _resumed(turn, trial)
             reply = await _run_limited(turn, stream)
-        received = _response(turn, reply)
+        server = server_info(tenant.title, "")
+        received = list(trial.client.receives(turn.call.round, reply, server))
     except ProtocolError as refused:
         error = refused
     except TimeoutError:
         error = ProtocolError(INTERNAL_ERROR, "The trial was ended: it waited for too long.")
     if error is not None:
-        received = messages.error_response(error.with_id(turn.call.round))
+        answer = trial.client.error(turn.call.round, error)
+        received = [orjson.loads(messages.error_response(answer))]
     return TrialRound(
         call=turn.call.id,
         number=turn.call.round,
@@ -197,9 +201,10 @@ async def run(trial: Trial) -> TrialRound:
         error=error,
         invalid=watched.outcome.invalid if isinstance(watched.outcome, InputRequired) else {},
         detail=_detail(watched.outcome, tool),
-        received=[*map(orjson.loads, stream.messages), orjson.loads(received)],
+        received=[*map(orjson.loads, stream.messages), *received],
         dropped=stream.dropped,
         tool_state=prepared.tool_state,
+        task=stored_tasks.requested_mode(turn.incoming, tool.task_support),
     )
 
 
@@ -261,10 +266,10 @@ def _turn(trial: Trial, user: CallUser | None, tenant: TenantSnapshot, tool: Too
         operator.pk,
         user=user,
     )
-    info = {"name": CLIENT.name, "version": CLIENT.version}
-    params = {"name": tool.name, "arguments": trial.arguments}
-    meta = Meta(_TOKEN, _LEVEL, info, CLIENT.capabilities)
-    exchange = Exchange(1, "tools/call", params, meta, Era.MODERN, REVISION)
+    client = trial.client
+    params = client.params(tool.name, trial.arguments, tool.task_support)
+    meta = Meta(TOKEN, LEVEL, INFO, client.capabilities)
+    exchange = Exchange(1, "tools/call", params, meta, client.era, client.revision)
     host = [(b"host", trial.host.encode())] if trial.host else []
     incoming = Incoming(
         http_request_id=new_id(),
@@ -284,9 +289,9 @@ def _turn(trial: Trial, user: CallUser | None, tenant: TenantSnapshot, tool: Too
         method=exchange.method,
         target=tool.name,
         arguments=trial.arguments,
-        client=CLIENT,
-        revision=REVISION,
-        era=Era.MODERN,
+        client=Client(NAME, VERSION, client.capabilities),
+        revision=client.revision,
+        era=client.era,
         delivery=Delivery.PLAYGROUND,
         version=tool.version,
     )
@@ -352,14 +357,6 @@ async def _run_limited(turn: Turn, stream: _Received) -> Reply:
     limits.count_call(turn.incoming)
     with limits.occupy(turn.incoming):
         return await rounds.run(turn, RoundPorts(turn, stream))
-
-
-def _response(turn: Turn, reply: Reply) -> bytes:
-    """The response to a client, without its state. Raises the ProtocolError of a refusal."""
-    if isinstance(reply, Asking):
-        reply = replace(reply, state=OPAQUE)
-    result = finish(reply, server_info(turn.incoming.tenant.title, ""))
-    return messages.response(turn.call.round, result)
 
 
 def _detail(outcome: Outcome | None, tool: ToolSnapshot) -> str:

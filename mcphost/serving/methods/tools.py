@@ -4,17 +4,13 @@ from collections.abc import Mapping
 from operator import attrgetter
 from typing import Any
 
-from mcphost.catalogue.snapshots import ToolSnapshot
-from mcphost.protocol.eras import Era
 from mcphost.protocol.errors import invalid_params, shown
 from mcphost.protocol.headers import check_param_headers
-from mcphost.protocol.legacy.tasks import no_task, only_task, wanted_ttl
-from mcphost.protocol.tasks import declared, extension_missing
 from mcphost.runtime.program import TaskSupport
 from mcphost.serving import limits, lookups, policy
 from mcphost.serving.context import Incoming
 from mcphost.serving.execution import calls
-from mcphost.serving.execution.stored_tasks import wants_task
+from mcphost.serving.execution.stored_tasks import check_task_support
 from mcphost.serving.lookups import CallTarget, offering
 from mcphost.serving.methods import pagination
 from mcphost.serving.ports import EventStream
@@ -36,30 +32,10 @@ async def call_tool(incoming: Incoming, stream: EventStream) -> Mapping[str, Any
         absent = lookups.absent(offered, CallTarget("tools/call", name), scopes)
         raise absent or invalid_params(f"Unknown tool: {shown(name)}")
     if tool.task_support is not TaskSupport.NEVER or incoming.session is not None:
-        _check_task_support(incoming, tool)
+        check_task_support(incoming, tool.name, tool.task_support)
     arguments = incoming.exchange.params.get("arguments") or {}
     limits.check_size(incoming, tool.input_validator, arguments)
     if tool.param_headers and incoming.exchange.is_mirrored:
         check_param_headers(incoming.headers, tool.param_headers, arguments)
     reply = await calls.run(incoming, tool, tool.name, arguments, stream)
     return finish(reply, server_info(incoming.tenant.title, incoming.tenant.icon))
-
-
-def _check_task_support(incoming: Incoming, tool: ToolSnapshot) -> None:
-    """Refuse a call that may be no task, or nothing else.
-
-    Spec: io.modelcontextprotocol/tasks, "Capability Negotiation"; 2025-11-25:
-    basic/utilities/tasks, "Tool-Level Negotiation". Raises ProtocolError.
-    """
-    support = tool.task_support
-    if incoming.exchange.era is Era.MODERN:
-        if support is TaskSupport.REQUIRED and not declared(incoming.exchange.meta.capabilities):
-            raise extension_missing()
-        return
-    as_task = wants_task(incoming)
-    if as_task:
-        wanted_ttl(incoming.exchange.params)
-    if as_task and support is TaskSupport.NEVER:
-        raise no_task(tool.name)
-    if support is TaskSupport.REQUIRED and not as_task:
-        raise only_task(tool.name)

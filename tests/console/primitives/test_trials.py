@@ -4,6 +4,7 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import ExitStack
 from html import unescape
+from pathlib import Path
 from textwrap import dedent
 from typing import Any
 from uuid import uuid4
@@ -20,6 +21,7 @@ from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.catalogue.models import Primitive
 from mcphost.console.middleware import FRAMING
 from mcphost.console.primitives import trials
+from mcphost.console.primitives.played_clients import PRESETS
 from mcphost.console.primitives.trial_results import blocks
 from mcphost.console.primitives.trials import CARRIED, LOST, POLICY
 from mcphost.routing import process
@@ -310,3 +312,36 @@ def test_a_trial_frame_without_a_session_links_to_the_sign_in(cast: Cast, acme: 
             signed = client.post(link[1], {"username": "owner", "password": PASSWORD})
             assert signed["Location"] == after
     assert not Entry.objects.filter(delivery="playground").exists()
+
+
+def test_the_operator_chooses_the_client_that_a_trial_plays(operator: Client) -> None:
+    page = operator.post(TRY, form())
+    assert "A client that can do everything (2026-07-28:" in text(page)
+    run = {**sent(page), "_run": "1", "arguments-value-item": "tea"}
+    refused = text(operator.post(TRY, {**run, "client-preset": "nothing"}))
+    assert "needs a client with the capability 'elicitation.form'" in refused
+    assert "A client that declares nothing calls it" in re.sub("<[^>]+>", "", refused)
+    old = {"client-preset": "custom", "client-revision": "2025-06-18"}
+    chosen = operator.post(TRY, {**run, **old, "client-capabilities": ["forms", "pages"]})
+    assert "Its revision does not have: pages" in text(chosen)
+    assert "Really order tea?" in text(chosen)
+    assert '"method": "elicitation/create"' in uncoloured(chosen)
+    done = answer(operator, chosen, **DECLINED)
+    assert "decline tea" in text(done)
+    assert '<option value="2025-06-18" selected>' in text(done)
+    again = operator.post(TRY, {**sent(done), "_run": "1", "arguments-value-item": "milk"})
+    assert "A client of your choice" in text(again), "what is not sent stays as it was"
+    wrong = operator.post(TRY, {**run, "client-preset": "telepathy"})
+    assert "telepathy is not one of the available choices" in text(wrong)
+    entries = Entry.objects.filter(delivery="playground", action=ROUND_FINISHED)
+    assert {entry.revision for entry in entries} == {"2026-07-28", "2025-06-18"}
+
+
+def test_the_clients_to_play_are_those_of_the_documents() -> None:
+    documented = (Path(__file__).parents[3] / "docs" / "clients.md").read_text()
+    for key, preset in PRESETS.items():
+        named = re.findall(r"[a-zA-Z]+ \d+\.\d+(?:\.\d+)?", preset.title)
+        assert named or key in ("everything", "nothing", "nothing-session")
+        for version in (name.split()[-1] for name in named):
+            assert version in documented
+        assert preset.revision in documented
