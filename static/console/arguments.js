@@ -108,11 +108,23 @@
     const more = field.closest("details");
     if (more) more.open = true;
   };
-  const say = ({ problems, notices }) => {
+  // The request that these values make.
+  const preview = form.querySelector("[data-preview]");
+  const [shown, none] = ["request", "no-request"].map((name) => preview.querySelector(`[data-${name}]`));
+  const draw = (request) => {
+    shown.hidden = "why" in request;
+    none.textContent = request.why || "";
+    if (request.why) return;
+    const headers = request.headers.map(([name, value]) => `${name}: ${value}`);
+    shown.textContent = [`${request.method} ${request.url}`, ...headers, ...(request.body ? ["", request.body] : [])].join("\n");
+  };
+
+  const say = ({ problems, notices, request }) => {
     clear();
     Object.entries(problems).forEach(([name, sentences]) => beside(name, sentences, "c-error"));
     Object.entries(notices).forEach(([name, sentences]) => beside(name, sentences, "c-hint c-warned"));
     why.textContent = (problems[""] || []).join(" ");
+    draw(request);
   };
 
   let asking = new AbortController();
@@ -169,6 +181,7 @@
 
   rows().forEach((row) => { row.dataset.name = nameOf(row); });
   other.hidden = false;
+  preview.hidden = false;
   show(location.hash === "#id_input_schema" ? "schema" : builder.dataset.first);
   follow();
   if (form.querySelector(".c-wrong") || form.elements.url.value) check();

@@ -73,7 +73,7 @@ def test_a_schema_that_is_read_and_written_again_is_equal(schema: dict[str, Any]
         ({"type": "array"}, "object"),
         ({"type": "object", "required": ["a"]}, "does not describe"),
         (of_one(True), "'a' has no type"),
-        (of_one({"type": "string", "pattern": "x"}), '\'a\' has "pattern"'),
+        (of_one({"type": "string", "pattern": "x"}), "'a' has \"pattern\""),
         (of_one({"type": ["string", "null"]}), "type that fields cannot show"),
         (of_one({"type": "string", "format": "email"}), "values that fields cannot show"),
         (of_one({"type": "integer", "default": "3"}), "values that fields cannot show"),

@@ -7,8 +7,11 @@ import pytest
 from django.test import Client
 
 from mcphost.catalogue.models import Primitive
+from mcphost.vault.models import StoredSecret
+from mcphost.vault.secrets.services import create_secret
 from tests.console.primitives.test_http_tools import NEW, TOOLS, form, written
-from tests.console.tenant_data import Things
+from tests.console.tenant_data import ACTOR, Things
+from tests.plugins.canaries import CANARY
 
 CHECK = f"{TOOLS}check-request/"
 ROWS = {
@@ -34,6 +37,7 @@ OF_ROWS = {
     "required": ["country"],
     "additionalProperties": False,
 }
+UP = {"type": "object", "properties": {"id": {"type": "string", "examples": [".."]}}}
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("acme")]
 
@@ -64,7 +68,9 @@ def test_a_schema_keeps_its_text_while_its_rows_mean_the_same(operator: Client) 
 def test_a_form_of_which_rows_are_wrong_comes_back_with_them_and_nothing_is_saved(
     operator: Client,
 ) -> None:
-    page = operator.post(NEW, form(**{**ROWS, "arguments-1-name": "country", "timeout_seconds": "900"}))
+    page = operator.post(
+        NEW, form(**{**ROWS, "arguments-1-name": "country", "timeout_seconds": "900"})
+    )
     part = page.context["form"].part
     assert part.begins_with == "rows"
     assert part.arguments.filled[1].errors["name"] == ["There are two arguments with this name."]
@@ -124,3 +130,80 @@ def test_a_saved_tool_is_checked_with_what_its_form_does_not_show(
     assert operator.post(address, form(**ROWS)).json()["problems"] == {}
     assert operator.get(address).status_code == 405
     assert operator.post(f"{TOOLS}{acme.tool}/check-request/", form(**ROWS)).status_code == 200
+
+
+def test_the_preview_is_the_request_of_a_call_with_example_values(operator: Client) -> None:
+    body = {"at": "{arguments.at}", "why": "{answers.reason.why}", "points": "{arguments.points}"}
+    rows = {
+        "arguments-0-example": "de",
+        "arguments-2-name": "at",
+        "arguments-2-type": "date",
+        "arguments-3-name": "points",
+        "arguments-3-type": "numbers",
+        "arguments-3-default": "[1, 2.5]",
+        "questions-0-key": "reason",
+        "questions-0-message": "Why?",
+        "questions-0-requested_schema": '{"type": "object", "properties": {"why": {"type": "string"}}}',
+        "headers-0-name": "X-Days",
+        "headers-0-value": "{arguments.points}",
+    }
+    StoredSecret.objects.all().delete()
+    shown = checked(
+        operator, **ROWS, **rows, method="POST", body="json", body_json=json.dumps(body)
+    )["request"]
+    assert shown["method"] == "POST"
+    assert shown["url"] == "https://api.example.com/de/weather?city=text"
+    assert json.loads(shown["body"]) == {"at": "2026-07-28", "why": "text", "points": [1, 2.5]}
+    headers = dict(shown["headers"])
+    assert headers["x-days"] == "1,2.5"
+    assert headers["content-length"] == str(len(shown["body"]))
+    assert headers["accept-encoding"] == "gzip, deflate"
+
+
+def test_the_preview_has_the_names_of_secrets_and_never_their_values(
+    operator: Client, acme: Things
+) -> None:
+    create_secret(
+        acme.tenant,
+        "api_key",
+        CANARY,
+        hosts=["api.example.com"],
+        places=["header", "query", "body"],
+        actor=ACTOR,
+    )
+    reply = checked(
+        operator,
+        **ROWS,
+        **{"query-1-name": "key", "query-1-value": "{secrets.api_key}"},
+        **{"headers-0-name": "Authorization", "headers-0-value": "Basic me:{secrets.api_key}"},
+        **{"headers-1-name": "X-Key", "headers-1-value": "{secrets.unknown}"},
+        method="POST",
+        body="form",
+        **{"fields-0-name": "key", "fields-0-value": "{secrets.api_key}"},
+    )
+    shown = reply["request"]
+    assert shown["url"].endswith("&key={secrets.api_key}")
+    assert shown["body"] == "key={secrets.api_key}"
+    headers = dict(shown["headers"])
+    assert headers["authorization"] == "Basic base64(me:{secrets.api_key})"
+    assert "content-length" not in headers
+    assert headers["accept-encoding"] == "identity"
+    assert CANARY not in json.dumps(reply)
+    (sentence,) = reply["notices"]["headers-1-value"]
+    assert "unknown" in sentence
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"url": ""}, "once the marked fields are correct"),
+        ({"body": "json", "method": "POST", "body_json": "{"}, "once the marked fields"),
+        ({"input_schema": "{"}, "once the marked fields"),
+        ({"questions-0-key": "a", "questions-0-requested_schema": '{"properties": "ab"}'}, "once"),
+        ({"input_schema": json.dumps(UP)}, "A call with these values would fail"),
+    ],
+)
+def test_a_request_that_cannot_be_made_says_why(
+    operator: Client, changes: dict[str, str], why: str
+) -> None:
+    assert why in checked(operator, **changes)["request"]["why"]
