@@ -20,6 +20,7 @@ from mcphost.console.live import pages as live
 from mcphost.console.models import FilteredList
 from mcphost.console.primitives import (
     functions,
+    http_checks,
     imports,
     primitives,
     scripts,
@@ -267,6 +268,12 @@ urlpatterns = [
     _frame("t/<slug:slug>/tools/<uuid:primitive_id>/try/", trials.saved, "tool_try_saved"),
     _frame("t/<slug:slug>/tools/try/end/", trials.end_trial, "tool_try_end"),
     _page("t/<slug:slug>/tools/check/", scripts.check, "script_check"),
+    _page("t/<slug:slug>/tools/check-request/", http_checks.unsaved, "http_check"),
+    _page(
+        "t/<slug:slug>/tools/<uuid:primitive_id>/check-request/",
+        http_checks.saved,
+        "http_check_saved",
+    ),
     *_pages_of(PrimitiveType.PROMPT),
     *_pages_of(PrimitiveType.RESOURCE),
     *_pages_of(PrimitiveType.TEMPLATE),

@@ -11,7 +11,7 @@
   });
 
   const blank = (row) => [...row.querySelectorAll("input:not([type=hidden]), textarea")]
-    .every((field) => (field.type === "checkbox" ? !field.checked : !field.value));
+    .every((field) => (field.type === "checkbox" ? field.checked === field.defaultChecked : !field.value));
 
   const count = (box) => {
     const rows = [...box.querySelectorAll("[data-row]")];
@@ -54,6 +54,12 @@
     list.querySelectorAll("[data-row]").forEach(start);
     while (list.children.length < Number(box.dataset.least || 0)) insert();
     count(box);
+
+    // Other scripts add and remove rows, too, without moving the focus.
+    box.addEventListener("console:rows", (event) => {
+      event.detail(insert, (words) => say(box, words));
+      count(box);
+    });
 
     add.hidden = false;
     add.addEventListener("click", () => {

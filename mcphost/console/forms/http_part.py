@@ -1,18 +1,34 @@
 """The part of a tool's form for the kind `http`: the request, its questions, and the response."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
-from typing import Any, ClassVar, Final, TypeVar
+from itertools import chain
+from typing import Any, Final, TypeVar
 
+from django import forms as django_forms
 from django.core.exceptions import ValidationError
 from django.forms import BoundField
 from pydantic import ValidationError as ConfigError
 
 from mcphost.console.forms import forms
+from mcphost.console.forms.argument_rows import (
+    NoRowsError,
+    accepts_others,
+    argument_rows,
+    is_same,
+    rows_of,
+)
+from mcphost.console.forms.http_rows import (
+    BodyFieldRow,
+    FieldRow,
+    FileRow,
+    HeaderRow,
+    RequestQuestionRow,
+)
 from mcphost.console.forms.json_texts import CODE, json_object, json_text, parse_json
 from mcphost.console.forms.kind_parts import FormInput, FormPart
 from mcphost.console.forms.prompts import plain
-from mcphost.console.forms.rows import RowForm, Rows
+from mcphost.console.forms.rows import Rows
 from mcphost.kinds.http.configs import MAX_SECONDS, HttpToolConfig, RequestConfig, ResponseConfig
 
 METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
@@ -32,179 +48,14 @@ CONTENTS: Final = (
     ("resource_link", "Links to resources"),
 )
 BY_METHOD: Final = (("", "By the method"), ("yes", "Yes"), ("no", "No"))
-_LISTS: Final = {
-    "form": "a=1,2",
-    "spaceDelimited": "a=1 2",
-    "pipeDelimited": "a=1|2",
-    "deepObject": "a[x]=1",
-    "json": "JSON",
-    "part": "objects as JSON, lists a=1,2",
-}
-WRITTEN: Final = tuple(
-    (f"{style}:{explode}", label)
-    for style, list_label in _LISTS.items()
-    for explode, label in (
-        (True, f"{list_label} ({style}, exploded)"),
-        (False, f"{list_label} ({style})"),
-    )
-)
-"""How a list or an object is written: the style and `explode` of OpenAPI."""
-_SIMPLE: Final = "simple:False"
-IN_HEADERS: Final = (
-    (_SIMPLE, "a,b; x,1,y,2 (simple)"),
-    ("simple:True", "a,b; x=1,y=2 (simple, exploded)"),
-    ("json:False", "JSON"),
-)
 NO_ARGUMENTS: Final[Mapping[str, Any]] = {
     "type": "object",
     "properties": {},
     "required": [],
     "additionalProperties": False,
 }
-_VALUE_HINT = "A text with placeholders, such as {arguments.city}."
-
-
-class FieldRow(RowForm):
-    """A parameter of the query, or a field of a form."""
-
-    CONTENT_FIELDS = ("name", "value")
-    FIELD_BY_KEY: ClassVar[Mapping[str, str]] = {"style": "written", "explode": "written"}
-
-    name = forms.text("Name", spellcheck="false")
-    value = forms.text("Value", _VALUE_HINT, spellcheck="false")
-    written = forms.select("Lists and objects", choices=WRITTEN)
-    allow_reserved = forms.switch("Leave / : , and the like as they are")
-
-    def as_config(self) -> dict[str, Any]:
-        """Return the field in the format of the kind's configuration."""
-        submitted = self.cleaned_data
-        style, _, explode = (submitted["written"] or "form:True").partition(":")
-        return {
-            "name": submitted["name"],
-            "value": submitted["value"],
-            "style": style,
-            "explode": explode == "True",
-            **({"allow_reserved": True} if submitted["allow_reserved"] else {}),
-        }
-
-    @staticmethod
-    def starting(field: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the initial values of a row."""
-        written = f"{field.get('style', 'form')}:{field.get('explode', True)}"
-        return {**field, "written": written}
-
-
-class BodyFieldRow(FieldRow):
-    """A field of a form, or of one with files, where its part may have a type."""
-
-    media_type = forms.text(
-        "Content type",
-        "Of a part of a form with files, such as application/json. Empty: none.",
-        spellcheck="false",
-    )
-
-    def part(self) -> dict[str, Any]:
-        """Return the field of a form with files in the format of the kind's configuration."""
-        media_type = self.cleaned_data["media_type"]
-        return {**self.as_config(), **({"media_type": media_type} if media_type else {})}
-
-
-class FileRow(RowForm):
-    """A file of a form."""
-
-    CONTENT_FIELDS = ("name", "file_content")
-    FIELD_BY_KEY: ClassVar[Mapping[str, str]] = {"content": "file_content"}
-
-    name = forms.text("Name", spellcheck="false")
-    file_content = forms.text(
-        "Content", "An argument in Base64, such as {arguments.file}.", spellcheck="false"
-    )
-    file_name = forms.text("File name", "Empty: the name of the field.", spellcheck="false")
-    media_type = forms.text(
-        "Content type", "Such as image/png. Empty: application/octet-stream.", spellcheck="false"
-    )
-
-    def as_config(self) -> dict[str, Any]:
-        """Return the file in the format of the kind's configuration."""
-        submitted = self.cleaned_data
-        return {
-            "name": submitted["name"],
-            "content": submitted["file_content"],
-            "file_name": submitted["file_name"],
-            "media_type": submitted["media_type"],
-        }
-
-    @staticmethod
-    def starting(file: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the initial values of a row."""
-        return {**file, "file_content": file["content"]}
-
-
-class HeaderRow(RowForm):
-    """A header."""
-
-    CONTENT_FIELDS = ("name", "value")
-    FIELD_BY_KEY: ClassVar[Mapping[str, str]] = {"style": "written", "explode": "written"}
-
-    name = forms.text("Name", spellcheck="false")
-    value = forms.text("Value", "Such as Bearer {secrets.api_key}.", spellcheck="false")
-    written = forms.select("Lists and objects", choices=IN_HEADERS)
-
-    def as_config(self) -> dict[str, Any]:
-        """Return the header in the format of the kind's configuration."""
-        submitted = self.cleaned_data
-        style, _, explode = (submitted["written"] or _SIMPLE).partition(":")
-        is_default = submitted["written"] in ("", _SIMPLE)
-        return {
-            "name": submitted["name"],
-            "value": submitted["value"],
-            **({} if is_default else {"style": style, "explode": explode == "True"}),
-        }
-
-    @staticmethod
-    def starting(header: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the initial values of a row."""
-        written = f"{header.get('style', 'simple')}:{header.get('explode', False)}"
-        return {**header, "written": written}
-
-
-class RequestQuestionRow(RowForm):
-    """A question that is asked before the request."""
-
-    CONTENT_FIELDS = ("key", "message", "requested_schema", "when")
-
-    key = forms.text("Key", "Its response is {answers.<key>.<field>}.", spellcheck="false")
-    message = forms.lines("Message", "What the user reads. It may have placeholders.", rows=2)
-    requested_schema = json_object(
-        "Schema of the response",
-        'Such as {"type": "object", "properties": {"comment": {"type": "string"}}}.',
-        required=True,
-    )
-    when = json_object(
-        "Only if",
-        'Values that must be there, such as {"arguments.state": ["closed"]}. Empty: always.',
-        rows=2,
-    )
-
-    def as_config(self) -> dict[str, Any]:
-        """Return the question in the format of the kind's configuration."""
-        submitted = self.cleaned_data
-        return {
-            "key": submitted["key"],
-            "message": plain(submitted["message"]),
-            "requested_schema": submitted["requested_schema"],
-            "when": submitted["when"] or {},
-        }
-
-    @staticmethod
-    def starting(question: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the initial values of a row."""
-        when = question.get("when")
-        return {
-            **question,
-            "requested_schema": json_text(question["requested_schema"]),
-            "when": json_text(when) if when else "",
-        }
+AS_ROWS, AS_SCHEMA = "rows", "schema"
+"""How the arguments of a form are written. Without JavaScript it is always the schema."""
 
 
 class HttpPart(FormPart):
@@ -240,9 +91,13 @@ class HttpPart(FormPart):
         "Empty: application/json for JSON, text/plain for text, application/octet-stream for bytes.",
         spellcheck="false",
     )
+    arguments_as = django_forms.CharField(
+        required=False, initial=AS_SCHEMA, widget=django_forms.HiddenInput()
+    )
     input_schema = json_object(
         "Schema of the arguments", "A JSON Schema of an object. Each property is an argument.", 10
     )
+    others = forms.switch("Accept other arguments", "Arguments that are not listed here.")
     output_schema = json_object(
         "Schema of the result", "Empty: none. If there is one, results must match it.", 4
     )
@@ -286,6 +141,20 @@ class HttpPart(FormPart):
             RequestQuestionRow.starting(question) for question in before.get("questions", ())
         ]
         self.questions = Rows(RequestQuestionRow, "questions", sent, questions)
+        starting, self.why_no_rows = _starting_rows(before)
+        self.arguments = argument_rows(sent, starting)
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether the arguments that were sent are written as rows."""
+        return self.is_bound and self["arguments_as"].value() == AS_ROWS
+
+    @property
+    def begins_with(self) -> str:
+        """How a browser shows the arguments first: as they were sent, or as rows where that is possible."""
+        if self.is_bound:
+            return AS_ROWS if self.has_rows else AS_SCHEMA
+        return AS_SCHEMA if self.why_no_rows else AS_ROWS
 
     @property
     def _rows(self) -> Mapping[str, Rows[Any]]:
@@ -300,11 +169,28 @@ class HttpPart(FormPart):
 
     def is_valid(self) -> bool:
         valid = [super().is_valid(), *(rows.is_valid() for rows in self._rows.values())]
+        if self.has_rows:
+            valid.append(self.arguments.is_valid())
         return all(valid)
 
     @property
     def wrong(self) -> bool:
-        return super().wrong or any(rows.wrong for rows in self._rows.values())
+        return (
+            super().wrong
+            or self._wrong_arguments
+            or any(rows.wrong for rows in self._rows.values())
+        )
+
+    @property
+    def _wrong_arguments(self) -> bool:
+        return self.has_rows and self.arguments.wrong
+
+    def clean(self) -> dict[str, Any]:
+        submitted = super().clean() or self.cleaned_data
+        if self.has_rows:  # the text of the schema is not what the browser showed
+            self.errors.pop("input_schema", None)
+            submitted["input_schema"] = None
+        return submitted
 
     def clean_body_json(self) -> Any:
         """Return the JSON of the body; None if the body is of another type."""
@@ -317,11 +203,27 @@ class HttpPart(FormPart):
 
     def show_problems_at(self, path: Sequence[str], problems: Sequence[str]) -> None:
         dotted = ".".join(path)
+        if dotted == "input_schema" and self.has_rows:
+            self.arguments.errors.extend(problems)
+            return
         for prefix, rows in self._rows.items():
             if f"{dotted}.".startswith(f"{prefix}."):
                 rows.show_problems_at(dotted.removeprefix(prefix).strip(".").split("."), problems)
                 return
         super().show_problems_at(path, problems)
+
+    def field_of_argument(self, name: str) -> BoundField:
+        """Return the field that shows what is said of an argument."""
+        row = self.arguments.row_of(name) if self.has_rows else None
+        return self["input_schema"] if row is None else row["name"]
+
+    @property
+    def bound_fields(self) -> Iterator[BoundField]:
+        """The fields of the part and of its filled rows, as far as they were sent."""
+        yield from self
+        arguments = self.arguments if self.has_rows else ()
+        for row in chain(*self._rows.values(), arguments):
+            yield from row
 
     def field_at(self, path: Sequence[str]) -> BoundField | None:
         dotted = ".".join(path)
@@ -352,9 +254,8 @@ class HttpPart(FormPart):
 
     def _written(self) -> dict[str, Any]:
         submitted, before = self.cleaned_data, deepcopy(dict(self._before))
-        schema = submitted["input_schema"]
         return before | {
-            "input_schema": dict(NO_ARGUMENTS) if schema is None else schema,
+            "input_schema": self._input_schema(),
             "output_schema": submitted["output_schema"],
             "questions": [row.as_config() for row in self.questions],
             "request": before.get("request", {}) | self._request(),
@@ -369,6 +270,16 @@ class HttpPart(FormPart):
             "idempotent": _HINT_VALUES[submitted["idempotent"]],
             "tasks": submitted["tasks"] or "never",
         }
+
+    def _input_schema(self) -> dict[str, Any]:
+        if self._wrong_arguments:
+            return dict(_UNKNOWN_ARGUMENTS)
+        if not self.has_rows:
+            schema = self.cleaned_data["input_schema"]
+            return dict(NO_ARGUMENTS) if schema is None else schema
+        schema = self.arguments.schema(accepts_others=self.cleaned_data["others"])
+        stored = self._before.get("input_schema", {})
+        return dict(stored) if is_same(schema, stored) else schema
 
     def _request(self) -> dict[str, Any]:
         submitted = self.cleaned_data
@@ -411,8 +322,10 @@ class HttpPart(FormPart):
 
 
 _HINT_VALUES: Final[Mapping[str, bool | None]] = {"": None, "yes": True, "no": False}
+_UNKNOWN_ARGUMENTS: Final[Mapping[str, Any]] = {"type": "object", "anyOf": [{}]}
+"""A schema that says nothing of which arguments there are."""
 _HARMLESS: Final[Mapping[str, Any]] = {
-    "input_schema": {"type": "object", "anyOf": [{}]},  # which arguments there are is not known
+    "input_schema": _UNKNOWN_ARGUMENTS,
     **dict.fromkeys(("output_schema", "body_json", "timeout_seconds", "retries", "redirects")),
 }
 """Values in place of those that cannot be read."""
@@ -425,6 +338,14 @@ def _field_rows(
     row: type[Field], prefix: str, sent: FormInput, before: Sequence[Mapping[str, Any]]
 ) -> Rows[Field]:
     return Rows(row, prefix, sent, [row.starting(field) for field in before])
+
+
+def _starting_rows(before: Mapping[str, Any]) -> tuple[list[dict[str, Any]], str]:
+    """Return the initial rows of the arguments, and why there are none."""
+    try:
+        return rows_of(before.get("input_schema", NO_ARGUMENTS)), ""
+    except NoRowsError as refusal:
+        return [], str(refusal)
 
 
 def _starting(before: Mapping[str, Any]) -> dict[str, Any]:
@@ -445,6 +366,7 @@ def _starting(before: Mapping[str, Any]) -> dict[str, Any]:
         "more": body.get("more", ""),
         "media_type": body.get("media_type", ""),
         "input_schema": json_text(before.get("input_schema", NO_ARGUMENTS)),
+        "others": accepts_others(before.get("input_schema", NO_ARGUMENTS)),
         "output_schema": "" if output is None else json_text(output),
         "select": response.get("select", ""),
         "content": response.get("content", "auto"),

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from mcphost.console.tenants import clients
@@ -12,51 +12,65 @@ from mcphost.protocol.uri_templates import UriTemplate
 
 MAX_DEPTH = 4
 _PLAIN: Mapping[str, Any] = {"string": "text", "integer": 1, "number": 1.5, "boolean": True}
+_FORMATS: Mapping[str, str] = {
+    "date": "2026-07-28",
+    "date-time": "2026-07-28T09:30:00Z",
+    "email": "name@example.com",
+    "uri": "https://example.com/",
+}
+_BASE64 = "ZXhhbXBsZQ=="
 
 
-def arguments(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return each required argument of a tool with a value of its type."""
-    return _object(schema, schema, 0)
+def arguments(schema: Mapping[str, Any], *, of_all: bool = False) -> dict[str, Any]:
+    """Return each required argument of a tool, or each of all, with a value of its type."""
+    return _SchemaExamples(schema, of_all).members(schema, 0)
 
 
-def _object(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> dict[str, Any]:
-    properties = schema.get("properties", {})
-    return {
-        name: _value(properties[name], root, depth + 1)
-        for name in schema.get("required", ())
-        if name in properties
-    }
+class _SchemaExamples(NamedTuple):
+    """Examples for the parts of a schema: of all properties of an object, or of those it requires."""
 
+    root: Mapping[str, Any]
+    of_all: bool
 
-def _value(schema: Any, root: Mapping[str, Any], depth: int) -> Any:
-    if isinstance(schema, Mapping) and "$ref" in schema:  # into `$defs`
-        path, _, name = str(schema["$ref"]).rpartition("/")
-        schema = root.get(path.removeprefix("#/"), {}).get(name)
-    if not isinstance(schema, Mapping) or depth > MAX_DEPTH:
-        return None
-    for keyword in ("const", "default"):
-        if keyword in schema:
-            return schema[keyword]
-    for several in ("examples", "enum"):
-        if schema.get(several):
-            return schema[several][0]
-    for alternatives in ("anyOf", "oneOf", "allOf"):
-        if schema.get(alternatives):
-            return _value(schema[alternatives][0], root, depth + 1)
-    return _of_type(schema, root, depth)
+    def members(self, schema: Mapping[str, Any], depth: int) -> dict[str, Any]:
+        properties = schema.get("properties", {})
+        names = properties if self.of_all else schema.get("required", ())
+        return {
+            name: self.value(properties[name], depth + 1) for name in names if name in properties
+        }
 
+    def value(self, schema: Any, depth: int) -> Any:
+        if isinstance(schema, Mapping) and "$ref" in schema:  # into `$defs`
+            path, _, name = str(schema["$ref"]).rpartition("/")
+            schema = self.root.get(path.removeprefix("#/"), {}).get(name)
+        if not isinstance(schema, Mapping) or depth > MAX_DEPTH:
+            return None
+        if "const" in schema:
+            return schema["const"]
+        if schema.get("examples"):
+            return schema["examples"][0]
+        if "default" in schema:
+            return schema["default"]
+        if schema.get("enum"):
+            return schema["enum"][0]
+        for alternatives in ("anyOf", "oneOf", "allOf"):
+            if schema.get(alternatives):
+                return self.value(schema[alternatives][0], depth)
+        return self._of_type(schema, depth)
 
-def _of_type(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> Any:
-    kind = schema.get("type")
-    if isinstance(kind, list):
-        kind = kind[0] if kind else None
-    if kind == "object" or "properties" in schema:
-        return _object(schema, root, depth)
-    if kind == "array":
-        return [_value(schema["items"], root, depth + 1)] if "items" in schema else []
-    if kind in ("integer", "number") and "minimum" in schema:
-        return schema["minimum"]
-    return _PLAIN.get(str(kind))
+    def _of_type(self, schema: Mapping[str, Any], depth: int) -> Any:
+        kind = schema.get("type")
+        if isinstance(kind, list):
+            kind = kind[0] if kind else None
+        if kind == "object" or "properties" in schema:
+            return self.members(schema, depth)
+        if kind == "array":
+            return [self.value(schema["items"], depth + 1)] if "items" in schema else []
+        if kind in ("integer", "number") and "minimum" in schema:
+            return schema["minimum"]
+        if schema.get("contentEncoding") == "base64":
+            return _BASE64
+        return _FORMATS.get(str(schema.get("format")), _PLAIN.get(str(kind)))
 
 
 Choices = Mapping[str, Sequence[str]]

@@ -105,6 +105,20 @@ def inspect_config(written: Mapping[str, Any]) -> Problems:
     return {path: sentences for path, sentences in extra.items() if not _covered(path, problems)}
 
 
+def unused_arguments(written: Mapping[str, Any]) -> list[str]:
+    """Return the arguments that are neither in the request nor in a question; none if it is not known
+    which arguments there are."""
+    config, problems = _readable(written)
+    if config is None:
+        return []
+    request = RequestTemplate(config.request)
+    placeholders = [placeholder for part in request.parts for placeholder in part.placeholders]
+    for question in config.questions:
+        placeholders += [used for _, in_field in _used_in(question) for used in in_field]
+    listed = _Names.of(config, problems).arguments or ()
+    return [name for name in listed if name not in names(placeholders, ARGUMENTS)]
+
+
 def _readable(written: Mapping[str, Any]) -> tuple[HttpToolConfig | None, Problems]:
     """Return a configuration with its unreadable parts replaced, and their problems.
 

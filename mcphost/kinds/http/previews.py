@@ -1,0 +1,102 @@
+"""The request of an HTTP tool as it would be sent, for the author of the tool. Nothing is sent.
+
+It is made by the code that makes the requests of calls. Where a secret belongs, it has the name of the secret.
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from mcphost.egress.addresses import AllowedHost, Target
+from mcphost.egress.client import EgressLimits
+from mcphost.egress.messages import FilledRequest, OutgoingRequest, build
+from mcphost.egress.secret_values import Filler, Secret, SecretPlace
+from mcphost.kinds.http.configs import RequestConfig
+from mcphost.kinds.http.numbers import IntegerArguments
+from mcphost.kinds.http.requests import RequestTemplate
+from mcphost.kinds.http.templates import ANSWERS, ARGUMENTS
+
+KEY_EXAMPLE: Final = "one-for-each-call"
+"""Stands for the Idempotency-Key, which differs from call to call."""
+_STANDS: Final = "secret-5f2c9d-{}-d9c2f5"
+"""Stands for a secret, with its name in hexadecimal: characters that no encoding changes."""
+_STAND: Final = re.compile(r"secret-5f2c9d-([0-9a-f]+)-d9c2f5")
+_BASIC: Final = re.compile(r"(?i)(basic) ([A-Za-z0-9+/=]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class RequestPreview:
+    """A request as it would be sent. Header names are in lower case; `body` is empty without one."""
+
+    method: str
+    url: str
+    headers: tuple[tuple[str, str], ...]
+    body: str
+
+
+def preview_of(
+    config: RequestConfig,
+    schema: Mapping[str, Any],
+    arguments: dict[str, Any],
+    answers: Mapping[str, Any],
+    *,
+    has_secrets: bool,
+) -> RequestPreview:
+    """Return the request for these arguments and answers.
+
+    `has_secrets`: whether the tenant has any, for which responses are not compressed. Raises ToolError and
+    EgressError as a call would.
+    """
+    values = {ARGUMENTS: IntegerArguments(schema).read(arguments), ANSWERS: answers}
+    request = RequestTemplate(config).fill(values, KEY_EXAMPLE)
+    target = Target.parse(request.url)
+    names = {handle.name for handle in request.handles()}
+    filler = Filler(_stand_ins(names, target), target)
+    limit = EgressLimits().request_bytes
+    message = build(request, target, filler, limit, compressed=not has_secrets)
+    return RequestPreview(
+        message.method,
+        _named(message.target.url),
+        tuple(_headers(message, request)),
+        _body_text(message.body),
+    )
+
+
+def _stand_ins(names: Collection[str], target: Target) -> Mapping[str, Secret]:
+    """Return secrets whose values stand for their names, and which may be anywhere in this request."""
+    hosts = (AllowedHost(target.scheme, target.host, target.port),)
+    return {
+        name: Secret(_STANDS.format(name.encode().hex()), hosts, frozenset(SecretPlace))
+        for name in names
+    }
+
+
+def _headers(message: FilledRequest, request: OutgoingRequest) -> Iterable[tuple[str, str]]:
+    has_secret_body = any(request.body_handles())
+    for name, value in message.headers:
+        # The length of a body with a secret would be that of the name.
+        if not (name == b"content-length" and has_secret_body):
+            yield name.decode("ascii"), _named(_BASIC.sub(_opened, value.decode("latin-1")))
+
+
+def _opened(match: re.Match[str]) -> str:
+    """Return credentials with the names of their secrets, if they have any."""
+    try:
+        text = base64.b64decode(match[2], validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return match[0]
+    return f"{match[1]} base64({text})" if _STAND.search(text) else match[0]
+
+
+def _named(text: str) -> str:
+    return _STAND.sub(lambda match: f"{{secrets.{bytes.fromhex(match[1]).decode()}}}", text)
+
+
+def _body_text(body: bytes) -> str:
+    try:
+        return _named(body.decode())
+    except UnicodeDecodeError:
+        return f"({len(body)} bytes that are no text)"
