@@ -54,9 +54,9 @@ OF_PRIMITIVES: Final = {
     ),
 }  # fmt: skip
 PAGES: Final = {
-    Permission.VIEW_TOOLS: "tenant first_steps connect functions secrets",
+    Permission.VIEW_TOOLS: "tenant first_steps connect functions secrets tenant_file tenant_file_download",
     Permission.EDIT_TOOLS: (
-        "connect_doctor tool_import tool_try tool_try_saved tool_try_end script_check resource_announce "
+        "connect_doctor tenant_file_plan tool_import tool_try tool_try_saved tool_try_end script_check resource_announce "
         "template_announce"
     ),
     Permission.VIEW_RECORDS: (
