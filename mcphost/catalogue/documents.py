@@ -1,4 +1,4 @@
-"""OpenAPI documents that are kept for an hour, so that they are uploaded or fetched once.
+"""Documents of the console's pages, such as OpenAPI, kept for an hour: they are uploaded or fetched once.
 
 A document is sealed, bound to its row, tenant and user. A user keeps a few: one for each open page.
 """

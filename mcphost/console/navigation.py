@@ -38,6 +38,7 @@ TENANT_PAGES = (
     ("Audit log", "history", "audit_log", Permission.VIEW_RECORDS),
     ("Members", "group", "members", Permission.MANAGE_MEMBERS),
     ("Python functions", "code", "functions", Permission.VIEW_TOOLS),
+    ("Tenant as a file", "draft", "tenant_file", Permission.VIEW_TOOLS),
     ("Settings", "tune", "settings", Permission.MANAGE_TENANT),
 )
 PLATFORM_PAGES = (

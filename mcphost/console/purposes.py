@@ -32,6 +32,8 @@ PURPOSES: Mapping[str, str] = {
     "connect": "The address, and how each client connects.",
     "settings": "How this tenant presents itself, who may connect, and its limits.",
     "close": "Ends this tenant for good.",
+    "tenant_file": "Keeps settings and tools in a file, for example in git, and applies it as a whole.",
+    "tenant_file_plan": "What applying the file would change. Nothing has been changed yet.",
     "salt": "Makes everything that was sealed for this tenant unreadable.",
     "tools": "HTTP requests, scripts and Python functions that models can call.",
     "prompts": "Messages that users start a conversation with.",

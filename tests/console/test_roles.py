@@ -54,10 +54,10 @@ OF_PRIMITIVES: Final = {
     ),
 }  # fmt: skip
 PAGES: Final = {
-    Permission.VIEW_TOOLS: "tenant first_steps connect functions secrets",
+    Permission.VIEW_TOOLS: "tenant first_steps connect functions secrets tenant_file tenant_file_download",
     Permission.EDIT_TOOLS: (
-        "connect_doctor tool_import tool_try tool_try_saved tool_try_end script_check http_check http_check_saved "
-        "resource_announce template_announce"
+        "connect_doctor tenant_file_plan tool_import tool_try tool_try_saved tool_try_end script_check http_check "
+        "http_check_saved resource_announce template_announce"
     ),
     Permission.VIEW_RECORDS: (
         "all_calls all_calls_filter_add all_calls_filter all_calls_changes all_calls_export "

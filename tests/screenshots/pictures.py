@@ -43,6 +43,42 @@ def _write(page: Page) -> None:
     )
 
 
+FILE = """format: 1
+tenant:
+  title: Customer support
+tools:
+  read_order:
+    kind: http
+    description: Reads an order with its positions.
+    config:
+      input_schema:
+        type: object
+        properties:
+          id:
+            type: string
+        required:
+          - id
+      request:
+        method: GET
+        url: https://orders.example.com/orders/{arguments.id}
+        headers:
+          - name: X-Api-Key
+            value: "{secrets.orders_key}"
+secrets:
+  orders_key:
+    hosts:
+      - orders.example.com
+    places:
+      - header
+"""
+
+
+def _compare(page: Page) -> None:
+    page.get_by_label("Or paste it").fill(FILE)
+    page.get_by_role("button", name="Compare").click()
+    page.wait_for_load_state("networkidle")
+
+
 def _open(name: str | re.Pattern[str]) -> Callable[[Page], None]:
     def follow(page: Page) -> None:
         page.get_by_role("row", name=name).first.get_by_role("link").first.click()
@@ -89,6 +125,7 @@ PICTURES: Sequence[Picture] = (
         user="auditor",
         height=1900,
     ),
+    Picture("tenant-file", "t/support/file/", _compare, height=1000),
     Picture("keys", "keys/"),
     Picture("status", "status/"),
 )

@@ -1,4 +1,4 @@
-"""What a version changed: line by line, against the version before it."""
+"""What a version or another change of a definition changes: line by line, against the one before it."""
 
 import difflib
 import json
@@ -19,6 +19,7 @@ _NAMES = {
     "input_schema": "Input schema",
     "output_schema": "Output schema",
     "author_version": "Version in the code",
+    "target_seconds": "Target time for an answer (seconds)",
 }
 _FROM_CODE = "{} (in the code)"
 _OF_BOTH = frozenset({"title", "description"})
@@ -50,7 +51,11 @@ class FieldChange:
 def changes(before: VersionRow | None, after: VersionRow) -> list[FieldChange]:
     """Return what differs in `after`; all that is set in it if there is none before."""
     old = {} if before is None else dict(_values(before))
-    new = dict(_values(after))
+    return differing(old, dict(_values(after)))
+
+
+def differing(old: Mapping[str, str], new: Mapping[str, str]) -> list[FieldChange]:
+    """Compare texts by their labels."""
     return [
         FieldChange(label, compare(old.get(label, ""), new.get(label, "")))
         for label in {**old, **new}
@@ -82,21 +87,26 @@ def compare(before: str, after: str) -> list[ChangedLine]:
 
 def _values(version: VersionRow) -> Iterator[tuple[str, str]]:
     """Yield the texts to compare by their labels: the operator's fields, then the code's."""
-    for name, value in version.snapshot.items():
-        if name == "config" and isinstance(value, Mapping):
-            yield from ((_label(key), _text(field_value)) for key, field_value in value.items())
-        else:
-            yield _label(name), _text(value)
+    yield from definition_texts(version.snapshot)
     for name, value in version.code.items():
         label = _label(name)
-        yield (_FROM_CODE.format(label) if name in _OF_BOTH else label), _text(value)
+        yield (_FROM_CODE.format(label) if name in _OF_BOTH else label), as_text(value)
+
+
+def definition_texts(fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the texts of an operator's fields by their labels; those of the configuration separately."""
+    for name, value in fields.items():
+        if name == "config" and isinstance(value, Mapping):
+            yield from ((_label(key), as_text(field_value)) for key, field_value in value.items())
+        else:
+            yield _label(name), as_text(value)
 
 
 def _label(name: str) -> str:
     return _NAMES.get(name, name.replace("_", " ").capitalize())
 
 
-def _text(value: Any) -> str:
+def as_text(value: Any) -> str:
     """Return a value as lines that can be compared; empty for one that is not set."""
     if value in (None, "", [], {}):
         return ""

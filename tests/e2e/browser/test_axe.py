@@ -31,6 +31,7 @@ FORMS = (
     "tools/new/?kind=script",
     "tools/new/?kind=http",
     "tools/import/",
+    "file/",
     "prompts/new/",
     "resources/new/",
     "templates/new/",
