@@ -1,5 +1,6 @@
-"""What the console costs: its pages over a large record, many open live lists, and following the record."""
+"""What the console and the API cost over a large record, many open live lists, and following the record."""
 
+import http.client
 import json
 import os
 import subprocess
@@ -9,14 +10,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import median
-from typing import Any
 
-from bench import passes, peers
+from bench import addresses, passes, peers
+from bench.addresses import TENANT, Samples
 from bench.figures import Figure
-from bench.listeners import make_room, program
+from bench.listeners import Lines, make_room, program
 from bench.load import Sample
 from bench.passes import Plan
 from bench.peers import MCPHOST, ON_POSTGRESQL, Peer, serving
@@ -30,40 +30,65 @@ LOOKS, FEW_LOOKS = 9, 1
 IDLE_SECONDS = 10
 FILL_SECONDS = 3 * 3600
 SPARE = 200
-TENANT = "crowd-3"
+PATIENCE = 30
+ISSUE = ("token", "issue", "--staff", "--owner", "admin", "--name", "bench")
 FOLLOWING, ALONE = "following", "alone"
 
 _SAMPLE = """
 import json
-from mcphost.audit.models import CallSummary, Entry
+from mcphost.audit.models import CallSummary, Entry, QuestionSummary
 from mcphost.tenants.models import Tenant
 tenant = Tenant.objects.get(slug="{tenant}").id
 rows = CallSummary.objects.filter(tenant=tenant).order_by("-last")
 asked = rows.filter(asked__gt=0)[9]
 traced = rows.exclude(trace_id=None)[9]
-known = {{"call": str(asked.call), "trace": traced.trace_id, "entries": Entry.objects.count()}}
+question = QuestionSummary.objects.filter(call=asked.call).first()
+action = Entry.objects.filter(tenant=tenant, call=None).order_by("-id")[9]
+known = {{
+    "call": str(asked.call),
+    "question": str(question.id),
+    "entry": str(action.id),
+    "trace": traced.trace_id,
+    "entries": Entry.objects.count(),
+}}
 print(json.dumps(known))
 """
 
 
 @dataclass(frozen=True, slots=True)
 class PageFigure:
-    """One page: seconds of each look until all of it had come, the first one apart."""
+    """One page, or one read of the API: seconds of each look until all of it had come, the first one apart, and
+    what each of the others cost the server's process in seconds of the CPU."""
 
     name: str
     path: str
     first: float
     looks: Sequence[float]
+    cpu: float
     size: int
 
 
 @dataclass(frozen=True, slots=True)
+class LoopFigure:
+    """The longest that the event loop took for a response of its own: while nothing is read, beside pages of the
+    console, and beside reads of the API. Seconds."""
+
+    idle: float
+    pages: float
+    reads: float
+
+
+@dataclass(frozen=True, slots=True)
 class RecordFigure:
-    """The pages over one database of so many entries."""
+    """The pages of the console, and what the API reads, over one database of so many entries; the load average
+    of the machine at the end."""
 
     label: str
     entries: int
     pages: Sequence[PageFigure]
+    reads: Sequence[PageFigure]
+    loop: LoopFigure
+    load: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,84 +131,72 @@ def _over(source: str, looks: int) -> RecordFigure:
 
 
 def _time_pages(label: str, folder: Path, looks: int, env: Mapping[str, str]) -> RecordFigure:
-    peer = replace(MCPHOST, command=lambda folder, port: peers.mcphost_command(folder, port, **env))
+    settings = {**env, "MCPHOST_API_REQUESTS_PER_MINUTE": "100000"}
+    peer = replace(
+        MCPHOST, command=lambda folder, port: peers.mcphost_command(folder, port, **settings)
+    )
+    home = folder / "home"
     with serving(peer, folder) as served:
         port = int(served.target.url.split(":")[2].partition("/")[0])
-        admin = Admin(port, (folder / "home" / "admin-password").read_text().strip())
-        sample = _SAMPLE.format(tenant=TENANT)
-        output = _manage("shell", "-c", sample, home=folder / "home", **env)
-        # Before it, the shell says what it imported.
-        sample_ids = json.loads(output.splitlines()[-1])
-        figures = [_see(admin, name, path, looks) for name, path in _pages(sample_ids).items()]
-    return RecordFigure(label, sample_ids["entries"], figures)
+        entries, samples = _samples(home, env)
+        token = _manage(*ISSUE, home=home, **env).strip()
+        admin = Admin(port, (home / "admin-password").read_text().strip())
+        with program("bench.pulse", port) as pulse:
+            time.sleep(IDLE_SECONDS if looks > FEW_LOOKS else 1)
+            idle = _longest(pulse)
+            seen = _look(served.pid, admin.get, addresses.pages(samples), looks)
+            beside_pages = _longest(pulse)
+            read = _look(served.pid, _api(port, token), addresses.reads(samples), looks)
+            loop = LoopFigure(idle, beside_pages, _longest(pulse))
+    return RecordFigure(label, entries, seen, read, loop, os.getloadavg()[0])
 
 
-def _pages(sample_ids: Mapping[str, Any]) -> Mapping[str, str]:
-    calls = f"/admin/t/{TENANT}/calls/"
-    day = (datetime.now(UTC) - timedelta(days=11)).date()
-    filters = {
-        "a tool": "tool=tool-7",
-        "a client": "client=cursor",
-        "a caller": "principal=caller-17",
-        "an outcome": "outcome=tool_error",
-        "open": "outcome=open",
-        "input requests": "questions=asked",
-        "declined": "questions=decline",
-        "words of errors": "words=quota&period=30d",
-        "a day": f"since={day}&until={day}",
-        "a trace": f"trace={sample_ids['trace']}",
-        "a call's id": f"call={sample_ids['call'][:8]}",
-        "a tool and a caller": "tool=tool-1&principal=caller-5&outcome=tool_error",
-        "no match": "tool=tool-1&client=curl&words=unheard",
-    }
-    questions = f"/admin/t/{TENANT}/input-requests/"
-    of_questions = {
-        "a tool": "tool=tool-7",
-        "a person": "principal=caller-17",
-        "a client": "client=cursor",
-        "open": "state=open",
-        "overdue": "state=overdue",
-        "declined": "state=declined",
-        "a tool and a state": "tool=tool-7&state=answered",
-    }
-    return {
-        **{
-            f"dashboard, {period}": f"/admin/?period={period}"
-            for period in ("1h", "24h", "7d", "30d")
-        },
-        **{
-            f"a tenant, {period}": f"/admin/t/{TENANT}/?period={period}" for period in ("1h", "30d")
-        },
-        "all calls": "/admin/calls/",
-        "calls": calls,
-        "calls, 7 days": f"{calls}?period=7d",
-        **{f"calls by {name}": f"{calls}?{query}" for name, query in filters.items()},
-        "all calls by a client": "/admin/calls/?client=cursor",
-        "all calls by words of errors": "/admin/calls/?words=quota",
-        "a call": f"{calls}{sample_ids['call']}/",
-        "all questions": "/admin/input-requests/",
-        "questions": questions,
-        **{f"questions by {name}": f"{questions}?{query}" for name, query in of_questions.items()},
-        "all questions by a tool": "/admin/input-requests/?tool=tool-7",
-        "what became of them": "/admin/input-requests/funnel/?period=30d",
-        "refusals": "/admin/refusals/",
-        "audit log": "/admin/audit-log/",
-        "refusals of a tenant": f"/admin/t/{TENANT}/refusals/",
-        "audit log of a tenant": f"/admin/t/{TENANT}/audit-log/",
-        "tools": f"/admin/t/{TENANT}/tools/",
-        "keys": "/admin/keys/",
-        "status": "/admin/status/",
-    }
+def _samples(home: Path, env: Mapping[str, str]) -> tuple[int, Samples]:
+    """How many entries there are, and ids of some."""
+    output = _manage("shell", "-c", _SAMPLE.format(tenant=TENANT), home=home, **env)
+    # Before it, the shell says what it imported.
+    known = json.loads(output.splitlines()[-1])
+    return known.pop("entries"), Samples(**known)
 
 
-def _see(admin: Admin, name: str, path: str, looks: int) -> PageFigure:
-    times, size = [], 0
-    for _ in range(looks + 1):
-        begun = time.perf_counter()
-        size = len(admin.get(path))
-        times.append(time.perf_counter() - begun)
-    print(f"{name:32} {median(times[1:]) * 1000:7.0f} ms", flush=True)
-    return PageFigure(name, path, times[0], times[1:], size)
+def _look(
+    pid: int, get: Callable[[str], str], addresses: Mapping[str, str], looks: int
+) -> list[PageFigure]:
+    return [_see(pid, get, name, path, looks) for name, path in addresses.items()]
+
+
+def _see(pid: int, get: Callable[[str], str], name: str, path: str, looks: int) -> PageFigure:
+    first, size = _time(get, path)
+    before = cpu_seconds(pid)
+    times = [_time(get, path)[0] for _ in range(looks)]
+    cpu = (cpu_seconds(pid) - before) / looks
+    print(f"{name:40} {median(times) * 1000:7.0f} ms {cpu * 1000:7.0f} ms CPU", flush=True)
+    return PageFigure(name, path, first, times, cpu, size)
+
+
+def _time(get: Callable[[str], str], path: str) -> tuple[float, int]:
+    begun = time.perf_counter()
+    size = len(get(path))
+    return time.perf_counter() - begun, size
+
+
+def _api(port: int, token: str) -> Callable[[str], str]:
+    """Read from the API, as a program does: over a connection that it keeps."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+
+    def read(path: str) -> str:
+        connection.request("GET", path, headers={"Authorization": f"Bearer {token}"})
+        response = connection.getresponse()
+        body = response.read().decode()
+        assert response.status == 200, f"GET {path}: {response.status} {body[:300]}"
+        return body
+
+    return read
+
+
+def _longest(pulse: Lines) -> float:
+    """The longest that the event loop took for a response since it was last asked."""
+    return float(json.loads(pulse.ask())["longest"])
 
 
 def sockets(count: int, plan: Plan) -> SocketsFigure:

@@ -1,7 +1,7 @@
 """Fill a record: `python -m bench.record ENTRIES`, over `MCPHOST_HOME` or `DATABASE_URL`, with its summaries.
 
 The calls are spread over the last thirty days, over some tenants, tools, clients and callers: most are
-plain, some fail, some ask. Rows are written directly, as the server would write them, without
+plain, some fail, some ask. Between them are actions of users, of which some are rare, and refusals. Rows are written directly, as the server would write them, without
 payloads. Only the first tenant's are made one by one and summarised as the server does it; the others have
 copies with ids of their own. Not for production: nothing of it can be deleted again.
 """
@@ -41,6 +41,15 @@ CLIENTS: Final = ("claude-code", "vscode", "cursor", "inspector", "python", "cur
 CALLERS: Final = 60
 ERRORS: Final = ("the warehouse did not answer", "no such order", "the quota is used up")
 ENTRIES_PER_CALL: Final = 1.5
+ACTIONS: Final = (
+    "token.issued",
+    "token.revoked",
+    "payload.viewed",
+    "tool.updated",
+    "tool.published",
+)
+"""What users do often. One of a thousand actions is RARE."""
+RARE: Final = "salt.destroyed"
 IDS: Final = ("id", "call", "http_request_id", "last", "answer")
 COPIED: Final[tuple[type[Model], ...]] = (Entry, CallSummary, CallMark, QuestionSummary, RollUp)
 
@@ -197,7 +206,25 @@ def _calls(
     at = now - SPAN
     while at < now:
         yield _call(rng, tenant, at)
+        if rng.random() < 0.02:
+            yield [_action(rng, at, tenant)]
         at += step * 2 * rng.random()
+
+
+def _action(rng: random.Random, at: datetime, tenant: UUID) -> list[Any]:
+    """An action of a user, or a request whose state was refused."""
+    caller = rng.randrange(CALLERS)
+    shared = {
+        "tenant": tenant,
+        "actor_kind": "user",
+        "actor_id": str(caller),
+        "actor_label": f"caller-{caller}",
+        "target": f"tool-{rng.randrange(TOOLS)}",
+    }
+    if rng.random() < 0.2:
+        return _row(rng, at, shared, "state.refused", "refused", reason="it has expired")
+    action = RARE if rng.random() < 0.001 else rng.choice(ACTIONS)
+    return _row(rng, at, shared, action, "")
 
 
 def _call(rng: random.Random, tenant: UUID, at: datetime) -> list[list[Any]]:

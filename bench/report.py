@@ -36,7 +36,7 @@ TARGET_QUESTION = 30 * 1024
 TARGET_LATENCY = 1.5
 TARGET_SESSION = 25 * 1024
 TARGET_SET_UP = 300
-# Seconds of a page of the console, at the server.
+# Seconds of a page of the console or a read of the API, at the server.
 TARGET_PAGE = 0.3
 # Of the CPU per call without them.
 TARGET_SUMMARIES = 1.1
@@ -397,19 +397,35 @@ def conditions(facts: Mapping[str, str], plan: Plan, labels: Sequence[str]) -> s
 
 
 def record_table(figure: RecordFigure) -> str:
-    """Pages of the console over a large record, as Markdown."""
+    """Pages of the console and reads of the API over a large record, as Markdown."""
+    load, loop = figure.load, figure.loop
+    delays = (
+        f"The longest response of the event loop took {loop.idle * 1e3:,.0f} ms while nothing was read, "
+        f"{loop.pages * 1e3:,.0f} ms beside the pages and {loop.reads * 1e3:,.0f} ms beside the API. "
+        f"Load average of the machine at the end: {load:.1f}."
+    )
+    return "\n\n".join(
+        [
+            f"### Pages over {figure.entries:,} entries: {figure.label}",
+            _looks_table("page", figure.pages),
+            f"### The API over {figure.entries:,} entries: {figure.label}",
+            _looks_table("list or object", figure.reads),
+            delays,
+        ]
+    )
+
+
+def _looks_table(subject: str, figures: Sequence[PageFigure]) -> str:
     lines = [
-        f"### Pages over {figure.entries:,} entries: {figure.label}",
-        "",
-        "| page | p50 ms | longest ms | first look ms | KB |",
-        "| --- | ---: | ---: | ---: | ---: |",
+        f"| {subject} | p50 ms | longest ms | first look ms | CPU ms | KB |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
     ]
     lines += [
         f"| {page.name} | {median(page.looks) * 1e3:,.0f} | {max(page.looks) * 1e3:,.0f} "
-        f"| {page.first * 1e3:,.0f} | {page.size / 1000:,.0f} |"
-        for page in figure.pages
+        f"| {page.first * 1e3:,.0f} | {page.cpu * 1e3:,.0f} | {page.size / 1000:,.0f} |"
+        for page in figures
     ]
-    slow = [page.name for page in figure.pages if _is_slow(page)]
+    slow = [page.name for page in figures if _is_slow(page)]
     verdict = f"**missed** by {', '.join(slow)}" if slow else "**reached** by all"
     return "\n".join([*lines, "", f"- at most {TARGET_PAGE * 1e3:.0f} ms at p50: {verdict}"])
 
