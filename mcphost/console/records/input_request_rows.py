@@ -76,6 +76,8 @@ def question_filter(
     if record_filter.state == OVERDUE:
         overdue = call_list.overdue(tenants, catalogue.targets(tenants), now)
         late = tuple(call.call for call in overdue)
+    # A filter with an unknown value selects nothing, and none of its values is read.
+    counted = "" if record_filter.unknown else record_filter.counted
     return QuestionFilter(
         tenants=frozenset() if record_filter.unknown else tenants,
         target=record_filter.tool,
@@ -85,7 +87,7 @@ def question_filter(
         calls=late,
         since=record_filter.begins(now),
         until=record_filter.dates.until,
-        counted_since=Period(record_filter.counted).start(now) if record_filter.counted else None,
+        counted_since=Period(counted).start(now) if counted else None,
     )
 
 
