@@ -35,10 +35,17 @@ def is_available() -> bool:
 
 
 def send(address: str, subject: str, text: str) -> bool:
-    """Send a text; False if the server did not take it. Not in a transaction: it takes seconds."""
+    """Send a text; False if the server did not take it, or no server could. Not in a transaction: it takes seconds."""
+    one_line = " ".join(
+        subject.split()
+    )  # Python ends a header at more separators than Django refuses
     try:
-        return send_mail(subject, text, None, [address]) == 1
-    except (OSError, SMTPException) as error:
+        return send_mail(one_line, text, None, [address]) == 1
+    except (
+        OSError,
+        SMTPException,
+        ValueError,
+    ) as error:  # ValueError: an address that SMTP has not
         log.warning("an e-mail could not be sent: %s", type(error).__name__)
         return False
 

@@ -5,10 +5,12 @@ import re
 import pytest
 from django.contrib.auth.models import User
 from django.core import mail
+from django.core.validators import validate_email
 from django.test import Client
 from pytest_django.fixtures import Settings
 
 from mcphost.audit.models import Entry
+from mcphost.console.mail import send
 from tests.cast import PASSWORD, Cast
 from tests.console.conftest import Browser
 
@@ -111,6 +113,26 @@ def test_a_link_is_sent_to_the_address_of_the_account_if_there_is_a_mail_server(
     text = staff.post(issue).content.decode()
     assert "did not take the message" in text
     assert link_in(text)
+
+
+@pytest.mark.parametrize("domain", ["xn--ü.de", f"{'ü' * 60}.de", "b.de\u2028"])
+def test_a_link_is_shown_if_no_server_could_send_to_the_address(
+    staff: Client, cast: Cast, settings: Settings, domain: str
+) -> None:
+    validate_email(f"operator@{domain}")
+    User.objects.filter(username="operator").update(email=f"operator@{domain}")
+    settings.MCPHOST_SENDS_EMAIL = True
+    text = staff.post(f"/admin/users/{cast.operator.user.pk}/password/").content.decode()
+    assert "did not take the message" in text
+    assert Client().get(link_in(text)).status_code == 200
+
+
+@pytest.mark.parametrize("separator", ["\n", "\r", "\x0b", "\x1c", "\x85", "\u2028"])
+def test_a_subject_is_one_header(separator: str) -> None:
+    assert send("a@x.example", f"Invitation to Acme{separator}Bcc: b@x.example", "Text")
+    (message,) = mail.outbox
+    assert message.subject == "Invitation to Acme Bcc: b@x.example"
+    assert "Bcc" not in message.message()
 
 
 def test_an_owner_has_a_link_sent_and_never_sees_it(
