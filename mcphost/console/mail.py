@@ -9,6 +9,7 @@ from django.core.mail import send_mail
 from django.http import HttpRequest
 from django.urls import reverse
 
+from mcphost.console.base import public_url
 from mcphost.identity.account_links import IssuedAccountLink
 
 INVITATION: Final = """{inviter} invites you, {user}, to join {tenant} as {role}.
@@ -52,7 +53,7 @@ def send(address: str, subject: str, text: str) -> bool:
 
 def account_link_url(request: HttpRequest, issued: IssuedAccountLink) -> str:
     """Return the URL of a link to an account."""
-    return request.build_absolute_uri(reverse("admin:account_link", args=[issued.link]))
+    return public_url(request, reverse("admin:account_link", args=[issued.link]))
 
 
 def send_account_link(address: str, issued: IssuedAccountLink, url: str) -> bool:

@@ -135,6 +135,32 @@ def test_a_subject_is_one_header(separator: str) -> None:
     assert "Bcc" not in message.message()
 
 
+def test_the_host_of_a_request_is_in_no_link_if_the_public_address_is_known(
+    owner: Client, staff: Client, cast: Cast, settings: Settings
+) -> None:
+    User.objects.filter(username="operator").update(email="operator@x.example")
+    settings.MCPHOST_SENDS_EMAIL, settings.MCPHOST_PUBLIC_URL = True, "https://mcp.example.com"
+    settings.ALLOWED_HOSTS = [".example.com"]
+    invitation = {"role": "member", "days": "7", "sets_up": "on", "email": "new@x.example"}
+    token = {"name": "ci", "scopes": "mcp:list", "owner": str(cast.owner.user.pk), "days": "1"}
+    operator = cast.operator.user.pk
+    posts = [
+        (staff, f"/admin/users/{operator}/password/", {}),
+        (owner, f"/admin/t/acme/members/{operator}/password/", {}),
+        (owner, "/admin/t/acme/members/", {"username": "newcomer", **invitation}),
+        (owner, "/admin/t/acme/tokens/new/", token),
+    ]
+    for client, path, fields in posts:
+        page = client.post(path, fields, headers={"host": "evil.example.com:4444"})
+        assert page.status_code in (200, 302)
+        assert "evil.example.com" not in page.content.decode()
+    assert "https://mcp.example.com/t/acme/mcp" in page.content.decode()
+    assert len(mail.outbox) == 3
+    for message in mail.outbox:
+        assert "https://mcp.example.com/admin/" in message.body
+        assert "evil.example.com" not in message.body
+
+
 def test_an_owner_has_a_link_sent_and_never_sees_it(
     owner: Client, cast: Cast, settings: Settings
 ) -> None:
