@@ -11,6 +11,7 @@ from functools import cached_property, wraps
 from itertools import chain
 from typing import Any
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.models import User
 from django.contrib.auth.views import redirect_to_login
@@ -25,6 +26,7 @@ from mcphost.console import navigation, return_links
 from mcphost.console.purposes import PURPOSES
 from mcphost.console.signin import may_enter
 from mcphost.console.site import site
+from mcphost.identity.oauth.addresses import issuer_of
 from mcphost.tenants.access import permissions, require, tenant_for
 from mcphost.tenants.errors import InvalidError, UnknownTenantError
 from mcphost.tenants.models import Tenant
@@ -198,9 +200,20 @@ def show_refusal(request: HttpRequest, refusal: InvalidError) -> None:
         messages.error(request, sentence)
 
 
+def public_url(request: HttpRequest, path: str) -> str:
+    """Return the URL of a path of this server, for people and programs elsewhere.
+
+    The sender of a request chooses its Host, among the names and ports that are allowed: with
+    MCPHOST_PUBLIC_URL it is not looked at.
+    """
+    if settings.MCPHOST_PUBLIC_URL:
+        return f"{issuer_of(request.get_host())}{path}"
+    return request.build_absolute_uri(path)
+
+
 def mcp_url(request: HttpRequest, slug: str) -> str:
     """Return the URL at which MCP clients connect to a tenant."""
-    return request.build_absolute_uri(f"/t/{slug}/mcp")
+    return public_url(request, f"/t/{slug}/mcp")
 
 
 def form_input(request: HttpRequest) -> tuple[QueryDict | None, MultiValueDict[str, Any] | None]:

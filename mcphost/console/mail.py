@@ -9,6 +9,7 @@ from django.core.mail import send_mail
 from django.http import HttpRequest
 from django.urls import reverse
 
+from mcphost.console.base import public_url
 from mcphost.identity.account_links import IssuedAccountLink
 
 INVITATION: Final = """{inviter} invites you, {user}, to join {tenant} as {role}.
@@ -35,17 +36,24 @@ def is_available() -> bool:
 
 
 def send(address: str, subject: str, text: str) -> bool:
-    """Send a text; False if the server did not take it. Not in a transaction: it takes seconds."""
+    """Send a text; False if the server did not take it, or no server could. Not in a transaction: it takes seconds."""
+    one_line = " ".join(
+        subject.split()
+    )  # Python ends a header at more separators than Django refuses
     try:
-        return send_mail(subject, text, None, [address]) == 1
-    except (OSError, SMTPException) as error:
+        return send_mail(one_line, text, None, [address]) == 1
+    except (
+        OSError,
+        SMTPException,
+        ValueError,
+    ) as error:  # ValueError: an address that SMTP has not
         log.warning("an e-mail could not be sent: %s", type(error).__name__)
         return False
 
 
 def account_link_url(request: HttpRequest, issued: IssuedAccountLink) -> str:
     """Return the URL of a link to an account."""
-    return request.build_absolute_uri(reverse("admin:account_link", args=[issued.link]))
+    return public_url(request, reverse("admin:account_link", args=[issued.link]))
 
 
 def send_account_link(address: str, issued: IssuedAccountLink, url: str) -> bool:

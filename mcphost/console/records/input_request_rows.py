@@ -22,6 +22,9 @@ def question_filter(
     record_filter: RecordFilter, tenants: frozenset[UUID] | None, now: datetime
 ) -> QuestionFilter:
     """Return the filter for the selector, limited to `tenants`."""
+    if record_filter.unknown:  # nothing is selected, and none of the values is read
+        return QuestionFilter(tenants=frozenset())
+    counted = record_filter.counted
     filters = QuestionFilter(
         tenants=tenants,
         target=record_filter.tool,
@@ -29,10 +32,9 @@ def question_filter(
         client=record_filter.client,
         since=record_filter.begins(now),
         until=record_filter.dates.until,
-        counted_since=Period(record_filter.counted).start(now) if record_filter.counted else None,
+        counted_since=Period(counted).start(now) if counted else None,
     )
-    narrowed = in_stage(filters, record_filter.state, now)
-    return replace(narrowed, tenants=frozenset()) if record_filter.unknown else narrowed
+    return in_stage(filters, record_filter.state, now)
 
 
 def is_shown(row: ListedInputRequest, record_filter: RecordFilter) -> bool:

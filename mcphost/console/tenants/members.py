@@ -18,6 +18,7 @@ from mcphost.console.base import (
     form_input,
     of_tenant,
     page_of,
+    public_url,
     show,
     show_refusal,
 )
@@ -134,7 +135,7 @@ def _invite(
     )
     if issued is None:
         return None
-    url = request.build_absolute_uri(reverse("admin:invitation", args=[issued.link]))
+    url = public_url(request, reverse("admin:invitation", args=[issued.link]))
     email = submitted.get("email", "")
     return show(
         request,

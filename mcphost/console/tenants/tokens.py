@@ -24,6 +24,7 @@ from mcphost.console.base import (
     mcp_url,
     of_tenant,
     page_of,
+    public_url,
     query_text,
     show,
 )
@@ -236,7 +237,7 @@ def shown_once(
 ) -> HttpResponseBase:
     """Show a new token, on the only page that ever does; `back` is its link back."""
     url = mcp_url(request, slug)
-    address = request.build_absolute_uri(f"/api/v1/tenants/{slug}")
+    address = public_url(request, f"/api/v1/tenants/{slug}")
     return show(
         request,
         "tenants/token_issued.html",

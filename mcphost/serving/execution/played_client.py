@@ -13,7 +13,7 @@ from mcphost.protocol.eras import REVISION, Era
 from mcphost.protocol.errors import ProtocolError
 from mcphost.protocol.legacy.capabilities import client_capabilities, initialize_result
 from mcphost.protocol.legacy.errors import in_session
-from mcphost.protocol.legacy.questions import params_of
+from mcphost.protocol.legacy.questions import question_params_for
 from mcphost.protocol.legacy.results import convert_result
 from mcphost.protocol.legacy.tasks import TASK
 from mcphost.protocol.revisions import REVISIONS, Revision
@@ -126,7 +126,9 @@ class PlayedClient:
         if revision is not None and isinstance(reply, Asking):
             for asked in reply.requests.values():
                 method = str(asked["method"])
-                yield _request(OPAQUE, method, params_of(revision, method, asked["params"]))
+                yield _request(
+                    OPAQUE, method, question_params_for(revision, method, asked["params"])
+                )
             return
         if isinstance(reply, Asking):
             reply = replace(reply, state=OPAQUE)

@@ -1,12 +1,17 @@
 """The live list of questions: rows of questions whose call changed, filtered and rendered as the page does."""
 
+import json
 from dataclasses import replace
 
 import pytest
+from django.http import QueryDict
 from django.test import Client
 from django.utils import timezone
 
-from mcphost.audit.summaries.selectors import newest
+from mcphost.audit.summaries.selectors import changed, newest
+from mcphost.console.live.views import MAX_CHANGES, LiveView, messages
+from mcphost.console.models import FilteredList
+from mcphost.console.records.filters import RecordFilter
 from tests.audit.recorded_calls import MINUTE, Story, catch_up
 from tests.console.tenant_data import Things, told
 
@@ -60,3 +65,24 @@ def test_changes_of_another_tenant_are_not_sent(
     every = staff.get(f"/admin/input-requests/changes/?cursor={before}").json()
     assert len(every["rows"]) == 2
     assert ">globex</a>" in every["rows"][0]["html"]
+
+
+@pytest.mark.parametrize("name", ["state", "counted", "period", "since"])
+def test_a_filter_with_an_unknown_value_selects_nothing_and_other_lists_go_on(
+    operator: Client, acme: Things, name: str
+) -> None:
+    before = newest()
+    asks(acme)
+    unknown = operator.get(f"{PAGE}changes/?cursor={before}&{name}=nonsense").json()
+    assert (unknown["rows"], len(unknown["gone"])) == ([], 2)
+    lists = [
+        LiveView(
+            frozenset({acme.tenant}),
+            RecordFilter.of(QueryDict(query)),
+            of_platform=False,
+            listing=FilteredList.QUESTIONS,
+        )
+        for query in (f"{name}=nonsense", "")
+    ]
+    texts = messages(changed(None, before, MAX_CHANGES), lists, timezone.now())
+    assert [len(json.loads(texts[view])["rows"]) for view in lists] == [0, 2]

@@ -108,6 +108,8 @@ def test_each_filter_narrows_the_list_and_texts_of_questions_stay_hidden(operato
         "period=1h": {"slow", "gone"},
         "until=2020-01-01": set(),
         "state=nonsense": set(),
+        "counted=nonsense": set(),
+        "counted=24h&state=nonsense": set(),
     }
     for query, expected in keys.items():
         found = {row.question.key for row in rows(operator, f"{PAGE}?{query}")}

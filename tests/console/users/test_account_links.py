@@ -5,10 +5,12 @@ import re
 import pytest
 from django.contrib.auth.models import User
 from django.core import mail
+from django.core.validators import validate_email
 from django.test import Client
 from pytest_django.fixtures import Settings
 
 from mcphost.audit.models import Entry
+from mcphost.console.mail import send
 from tests.cast import PASSWORD, Cast
 from tests.console.conftest import Browser
 
@@ -111,6 +113,52 @@ def test_a_link_is_sent_to_the_address_of_the_account_if_there_is_a_mail_server(
     text = staff.post(issue).content.decode()
     assert "did not take the message" in text
     assert link_in(text)
+
+
+@pytest.mark.parametrize("domain", ["xn--ü.de", f"{'ü' * 60}.de", "b.de\u2028"])
+def test_a_link_is_shown_if_no_server_could_send_to_the_address(
+    staff: Client, cast: Cast, settings: Settings, domain: str
+) -> None:
+    validate_email(f"operator@{domain}")
+    User.objects.filter(username="operator").update(email=f"operator@{domain}")
+    settings.MCPHOST_SENDS_EMAIL = True
+    text = staff.post(f"/admin/users/{cast.operator.user.pk}/password/").content.decode()
+    assert "did not take the message" in text
+    assert Client().get(link_in(text)).status_code == 200
+
+
+@pytest.mark.parametrize("separator", ["\n", "\r", "\x0b", "\x1c", "\x85", "\u2028"])
+def test_a_subject_is_one_header(separator: str) -> None:
+    assert send("a@x.example", f"Invitation to Acme{separator}Bcc: b@x.example", "Text")
+    (message,) = mail.outbox
+    assert message.subject == "Invitation to Acme Bcc: b@x.example"
+    assert "Bcc" not in message.message()
+
+
+def test_the_host_of_a_request_is_in_no_link_if_the_public_address_is_known(
+    owner: Client, staff: Client, cast: Cast, settings: Settings
+) -> None:
+    User.objects.filter(username="operator").update(email="operator@x.example")
+    settings.MCPHOST_SENDS_EMAIL, settings.MCPHOST_PUBLIC_URL = True, "https://mcp.example.com"
+    settings.ALLOWED_HOSTS = [".example.com"]
+    invitation = {"role": "member", "days": "7", "sets_up": "on", "email": "new@x.example"}
+    token = {"name": "ci", "scopes": "mcp:list", "owner": str(cast.owner.user.pk), "days": "1"}
+    operator = cast.operator.user.pk
+    posts = [
+        (staff, f"/admin/users/{operator}/password/", {}),
+        (owner, f"/admin/t/acme/members/{operator}/password/", {}),
+        (owner, "/admin/t/acme/members/", {"username": "newcomer", **invitation}),
+        (owner, "/admin/t/acme/tokens/new/", token),
+    ]
+    for client, path, fields in posts:
+        page = client.post(path, fields, headers={"host": "evil.example.com:4444"})
+        assert page.status_code in (200, 302)
+        assert "evil.example.com" not in page.content.decode()
+    assert "https://mcp.example.com/t/acme/mcp" in page.content.decode()
+    assert len(mail.outbox) == 3
+    for message in mail.outbox:
+        assert "https://mcp.example.com/admin/" in message.body
+        assert "evil.example.com" not in message.body
 
 
 def test_an_owner_has_a_link_sent_and_never_sees_it(
