@@ -12,7 +12,7 @@ from threading import Lock
 from typing import Any, Final
 
 from mcphost.observability import counters
-from mcphost.sandbox.checks import CheckSlots
+from mcphost.sandbox.check_slots import CheckSlots
 from mcphost.sandbox.confinement import ADDRESS_SPACE, CPU_SECONDS, NICE, OPEN_FILES
 from mcphost.sandbox.frames import BrokenFrameError
 from mcphost.sandbox.processes import SandboxWorker, WorkerLostError, ended_as

@@ -5,6 +5,7 @@ No response allows credentials: cookies do not authenticate here. Responses befo
 """
 
 from mcphost.protocol.errors import FORBIDDEN, ProtocolError
+from mcphost.protocol.headers import Headers
 from mcphost.transport.response import RawHeaders
 
 EXPOSED = b"Mcp-Session-Id, WWW-Authenticate, Retry-After"
@@ -16,11 +17,12 @@ ANYONE: RawHeaders = (
 _STANDARD = "accept, authorization, content-type, last-event-id, mcp-protocol-version"
 
 
-def preflight(requested: str) -> RawHeaders:
-    """The headers of a preflight response. `requested` is its Access-Control-Request-Headers.
+def preflight(headers: Headers) -> RawHeaders:
+    """The headers of the response to a preflight request with these headers.
 
     `Mcp-Param-*` headers cannot be allowed by a pattern, so the requested ones are allowed by name.
     """
+    requested = headers.get("access-control-request-headers") or ""
     requested_names = [name.strip().lower() for name in requested[:4096].split(",")]
     allowed = [name for name in requested_names if name.startswith("mcp-") and name.isascii()]
     names = ", ".join([_STANDARD, "mcp-method, mcp-name, mcp-session-id", *sorted(set(allowed))])

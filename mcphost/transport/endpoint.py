@@ -143,8 +143,7 @@ def _check_unanswered(exchange: Exchange | LegacyBody) -> None:
 async def _answer_browser(request: HttpRequest, send: Send) -> int | None:
     """Answer what only browsers send, a preflight or the visit of a person; return its status."""
     if request.method == "OPTIONS":
-        requested_headers = request.headers.get("access-control-request-headers") or ""
-        await send_empty(send, 204, cors.preflight(requested_headers))
+        await send_empty(send, 204, cors.preflight(request.headers))
         return 204
     if request.method == "GET" and visitors.is_browser(request):
         return await visitors.show(send)

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_POST
 from mcphost.console.base import SignedInRequest, of_tenant
 from mcphost.console.forms.prompts import plain
 from mcphost.kinds.script.kind import script_kind
-from mcphost.sandbox.checks import ChecksBusyError
+from mcphost.sandbox.check_slots import ChecksBusyError
 from mcphost.sandbox.processes import WorkerLostError
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission

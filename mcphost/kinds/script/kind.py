@@ -24,7 +24,7 @@ from mcphost.kinds.script.signature import (
 from mcphost.kinds.script.surroundings import stubs
 from mcphost.observability import counters, health
 from mcphost.runtime.program import TaskSupport
-from mcphost.sandbox.checks import ChecksBusyError
+from mcphost.sandbox.check_slots import ChecksBusyError
 from mcphost.sandbox.pool import MAX_PROBLEMS, Sandbox
 from mcphost.sandbox.processes import WorkerLostError
 

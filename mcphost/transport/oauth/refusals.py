@@ -25,8 +25,7 @@ async def answered_before_method(headers: Headers, method: str, send: Send) -> b
     if not knows_host(headers):
         await refuse(send, 403, "The Host of the request is not allowed.")
     elif method == "OPTIONS":
-        requested = headers.get("access-control-request-headers") or ""
-        await send_empty(send, 204, cors.preflight(requested))
+        await send_empty(send, 204, cors.preflight(headers))
     else:
         return False
     return True

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from mcphost.sandbox.checks import (
+from mcphost.sandbox.check_slots import (
     MAX_CONCURRENT,
     MAX_PER_MINUTE,
     MAX_WAITING,
