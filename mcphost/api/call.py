@@ -101,16 +101,19 @@ class ApiCall:
         """Answer with a page of a list. `items` are the rows after `after`: one more than `limit` if
         others follow."""
         shown = items[: self.limit]
-        cursor = cursor_after(self._listed, key(shown[-1])) if len(items) > len(shown) else None
-        body = page(items=list(shown), next=cursor).encoded()
-        return HttpResponse(body, content_type=JSON)
+        last = key(shown[-1]) if len(items) > len(shown) else None
+        return self.show_portion(page, shown, last)
 
     def show_portion(
         self, page: type[ListPage[R]], items: Sequence[R], last: Key | None
     ) -> HttpResponse:
         """Answer with a page whose selector says itself where the next one begins: after `last`."""
-        cursor = None if last is None else cursor_after(self._listed, last)
-        return HttpResponse(page(items=list(items), next=cursor).encoded(), content_type=JSON)
+        body = page(items=list(items), next=self.cursor(last)).encoded()
+        return HttpResponse(body, content_type=JSON)
+
+    def cursor(self, last: Key | None) -> str | None:
+        """Return the cursor of what follows the row `last` of this list; None at the end."""
+        return None if last is None else cursor_after(self._listed, last)
 
     def create(self, write: Callable[[], R], address: Callable[[R], str]) -> HttpResponse:
         """Create an object in one transaction, and answer with it; once for one Idempotency-Key.

@@ -267,6 +267,9 @@ def _responses(operation: ApiOperation, method: str) -> dict[str, Any]:
     if operation.returns is not None:
         ref = {"$ref": _SCHEMAS + operation.returns.__name__}
         success["content"] = {JSON: {"schema": ref}}
+    if operation.media_types:
+        text = {"schema": {"type": "string"}}
+        success["content"] = dict.fromkeys(operation.media_types, text)
     if _is_object(operation):
         names.append("ETag")
     if operation.creates:

@@ -22,6 +22,7 @@ class ApiOperation:
     `summary` may name the parts of its route (`{type}`). With a `permission`, it needs that in the tenant
     of the address; a tenant that the caller may not see is unknown. `conditional`: it changes an
     object that exists, and needs If-Match. `creates`: it answers 201 with the address of a new object.
+    `media_types` are those of an operation that answers with a file instead of an object.
     `once` names members of the response that are not stored, so that a repeated creation has null
     there. `merges` reads the object that a merge patch is applied to. `example` is a body that works;
     where it depends on the type of a primitive, `examples` has one for each.
@@ -36,6 +37,7 @@ class ApiOperation:
     creates: bool = False
     once: frozenset[str] = frozenset()
     merges: Callable[..., Representation] | None = None
+    media_types: tuple[str, ...] = ()
     example: Mapping[str, Any] = field(default_factory=dict)
     examples: Mapping[PrimitiveType, Mapping[str, Any]] = field(default_factory=dict)
 
@@ -44,7 +46,7 @@ class ApiOperation:
         """The status of success."""
         if self.creates:
             return 201
-        return 204 if self.returns is None else 200
+        return 204 if self.returns is None and not self.media_types else 200
 
     def example_for(self, primitive_type: PrimitiveType | None) -> Mapping[str, Any]:
         """Return a body that works, for primitives of a type."""

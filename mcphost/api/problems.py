@@ -24,7 +24,7 @@ class ProblemType(Enum):
     FORBIDDEN = ("forbidden", 403, "The role of the caller does not allow this")
     NOT_FOUND = ("not-found", 404, "There is nothing here that the caller may see")
     METHOD = ("method-not-allowed", 405, "This address does not support the method")
-    NOT_ACCEPTABLE = ("not-acceptable", 406, "The API answers in JSON only")
+    NOT_ACCEPTABLE = ("not-acceptable", 406, "Accept a media type that this address has")
     CONFLICT = ("conflict", 409, "The state of the object does not allow this")
     STILL_RUNNING = ("still-running", 409, "A request with this Idempotency-Key is still running")
     PRECONDITION = ("precondition-failed", 412, "The object has changed")

@@ -14,6 +14,7 @@ from mcphost.api.missing import unknown_address
 from mcphost.api.resources import (
     audit_log,
     calls,
+    exports,
     functions,
     input_requests,
     invitations,
@@ -148,6 +149,18 @@ V1: Final[list[URLPattern]] = [
     ),
     *_acts("invitations", "uuid:invitation_id", {"withdraw": invitations.InvitationWithdrawal}),
     *_of("functions", "str:function", functions.FunctionCollection, functions.FunctionObject),
+    path("calls/export", exports.AllCallExport.as_view(), name="all_calls_export"),
+    path("tenants/<slug:slug>/calls/export", exports.CallExport.as_view(), name="calls_export"),
+    path(
+        "input_requests/export",
+        exports.AllInputRequestExport.as_view(),
+        name="all_input_requests_export",
+    ),
+    path(
+        "tenants/<slug:slug>/input_requests/export",
+        exports.InputRequestExport.as_view(),
+        name="input_requests_export",
+    ),
     *_of("calls", "uuid:call_id", calls.CallCollection, calls.CallObject),
     *_acts(
         "calls",

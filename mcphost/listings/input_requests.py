@@ -3,13 +3,18 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Any, Final
 from uuid import UUID
+
+from django.utils import timezone
 
 from mcphost.audit import call_list, question_list
 from mcphost.audit.question_list import QuestionFilter, RecordedQuestion
 from mcphost.audit.timeline import OPEN
 from mcphost.catalogue import selectors as catalogue
 from mcphost.listings.calls import UNCERTAIN, with_task
+from mcphost.listings.exports import Row, Rows
+from mcphost.listings.question_texts import whole_texts_of
 from mcphost.listings.stages import OVERDUE, STAGES
 from mcphost.runtime.call import Delivery
 from mcphost.serving.execution import audit_records
@@ -17,6 +22,16 @@ from mcphost.tasks import listing as tasks
 from mcphost.tenants.selectors import slugs
 
 NO_TENANT = UUID(int=0)
+INPUT_REQUEST_COLUMNS: Final = (
+    "at", "tenant", "id", "key", "method", "mode", "tool", "version", "asked_of", "token", "client",
+    "client_version", "delivery", "state", "expires_at", "answered_at", "answered_by", "evidence",
+    "seconds", "ran", "call", "round", "call_outcome",
+)  # fmt: skip
+"""The columns of exported input requests."""
+TEXT_COLUMNS: Final = ("question", "answer")
+"""Those for auditors."""
+MAX_TEXTS: Final = 100
+"""Input requests that are decrypted together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +103,68 @@ def listed_rows(
         )
         rows.append(row)
     return rows
+
+
+def exported_input_requests(
+    filters: QuestionFilter, stage: str, after: UUID | None, limit: int
+) -> Rows:
+    """Return input requests after a cursor as an export has them, and the cursor after those."""
+    rows, after = _rows_after(filters, stage, after, limit)
+    return [input_request_row(row) for row in rows], after
+
+
+def exported_with_texts(
+    filters: QuestionFilter, stage: str, tenant: UUID, after: UUID | None, limit: int
+) -> Rows:
+    """The same for an auditor of the tenant, with questions and answers in words. The caller records it."""
+    rows, after = _rows_after(filters, stage, after, min(limit, MAX_TEXTS))
+    texts = whole_texts_of([row.question for row in rows], tenant)
+    return [
+        {
+            **input_request_row(row),
+            **dict(zip(TEXT_COLUMNS, texts[row.question.id], strict=True)),
+        }
+        for row in rows
+    ], after
+
+
+def _rows_after(
+    filters: QuestionFilter, stage: str, after: UUID | None, limit: int
+) -> tuple[list[ListedInputRequest], UUID | None]:
+    now = timezone.now()
+    page = question_list.questions(filters, now, after=after, limit=limit)
+    return [row for row in listed_rows(page.questions, now) if is_in_stage(row, stage)], page.after
+
+
+def input_request_row(row: ListedInputRequest) -> Row:
+    """Return an input request as an export has it, without its texts."""
+    question = row.question
+    values: dict[str, Any] = {
+        "at": question.at.isoformat(),
+        "tenant": row.slug,
+        "id": str(question.id),
+        "key": question.key,
+        "method": question.method,
+        "mode": question.mode,
+        "tool": question.target,
+        "version": question.target_version,
+        "asked_of": question.caller,
+        "token": question.token_id,
+        "client": question.client_name,
+        "client_version": question.client_version,
+        "delivery": question.delivery,
+        "state": row.state,
+        "expires_at": question.expires_at and question.expires_at.isoformat(),
+        "answered_at": question.answered_at and question.answered_at.isoformat(),
+        "answered_by": question.answered_by,
+        "evidence": question.evidence,
+        "seconds": None if question.took_ms is None else question.took_ms / 1000,
+        "ran": question.ran,
+        "call": str(question.call),
+        "round": question.round,
+        "call_outcome": row.call_state,
+    }
+    return values
 
 
 def is_in_stage(row: ListedInputRequest, stage: str) -> bool:

@@ -198,9 +198,12 @@ def test_every_example_works_and_every_response_fits_its_schema(
             its_ids = prepared(route, ids)
             response = send_example(client_for(route, clients), route, its_ids)
         expected = described(route)["responses"].get(str(response.status_code))
-        content = (expected or {}).get("content", {}).get("application/json")
+        media_types = (expected or {}).get("content", {})
+        content = media_types.get("application/json")
         if expected is None or not 200 <= response.status_code < 300:
             faults.append((str(route), response.status_code, response.content))
+        elif content is None and media_types:
+            assert response.headers["Content-Type"].partition(";")[0] in media_types, route
         elif content is None:
             assert response.content == b""
         elif errors := list(validator(content["schema"]["$ref"]).iter_errors(response.json())):

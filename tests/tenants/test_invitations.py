@@ -127,7 +127,7 @@ def test_inviting_costs_the_same_queries_whether_or_not_the_account_exists(
     User.objects.create_user("inactive", is_active=False)
     # A savepoint, the account and the role of the inviter, the tenant, the membership, the earlier
     # invitation, how many are open, the row, the record, and the release.
-    with django_assert_num_queries(10):
+    with django_assert_num_queries(11):
         _invite(cast, name)
     listed = invitations.listing(cast.acme.id, timezone.now())
     assert [(each.username, each.state) for each in listed] == [(name, InvitationState.OPEN)]

@@ -180,10 +180,10 @@ class CallQuery(PagedQuery):
     since: Time | None = Field(None, description="Inclusive.")
     until: Time | None = Field(None, description="Exclusive.")
 
-    def entry_filter(self, tenant: UUID) -> EntryFilter:
+    def entry_filter(self, tenants: frozenset[UUID] | None) -> EntryFilter:
         """Return the filter as the selector takes it."""
         return EntryFilter(
-            tenants=frozenset({tenant}),
+            tenants=tenants,
             target=self.target,
             outcome=self.state,
             principal=self.principal,
@@ -210,7 +210,10 @@ class CallCollection(Endpoint):
     @operation(ApiOperation("List calls", Permission.VIEW_RECORDS, CallListPage, query=CallQuery))
     def get(self, call: ApiCall, query: CallQuery) -> HttpResponse:
         page = call_list.calls(
-            query.entry_filter(call.tenant.pk), call.now, after=cursor_id(call), limit=call.limit
+            query.entry_filter(frozenset({call.tenant.pk})),
+            call.now,
+            after=cursor_id(call),
+            limit=call.limit,
         )
         items = [CallRepresentation.of(row) for row in page.calls if row.entry.call is not None]
         return call.show_portion(CallListPage, items, key_of_id(page.after))

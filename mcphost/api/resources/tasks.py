@@ -45,7 +45,7 @@ class TaskRepresentation(Representation):
     """A task. `state` is working, waiting (for responses), completed, failed or cancelled; `process` runs it now.
 
     It is named by its call: the id of the task itself is all that it takes to follow the task of an
-    unauthenticated caller. `attempts` are those since a step or a round was last recorded, `taken` how often a process
+    unauthenticated caller. `attempts` are those since a step or a round was last recorded, `times_taken` how often a process
     took it over. It has `input_requests` while it works.
     """
 
@@ -55,7 +55,7 @@ class TaskRepresentation(Representation):
     caller: str
     round: int
     attempts: int
-    taken: int
+    times_taken: int
     process: str | None
     due_at: datetime | None
     taken_at: datetime
@@ -73,14 +73,16 @@ class TaskRepresentation(Representation):
             caller=caller,
             round=task.round,
             attempts=task.attempts,
-            taken=task.epoch,
+            times_taken=task.epoch,
             process=processes.get(task.owner, "") if task.is_owned else None,
             due_at=task.due_at,
             taken_at=task.taken_at,
             created_at=task.created_at,
             updated_at=task.updated_at,
             expires_at=task.expires_at,
-            input_requests=[TaskInputRequestRepresentation.of(asked) for asked in task.questions],
+            input_requests=[
+                TaskInputRequestRepresentation.of(question) for question in task.questions
+            ],
         )
 
 

@@ -2,18 +2,13 @@
 
 Each part is a request of its own: its reads are short, and the right to read is checked again. The last
 line says how many rows there are, and whether the file is complete: a file without it was interrupted.
-Without JavaScript one file has at most MAX_CALLS rows. Exports are recorded in the audit log: when they begin
+Without JavaScript one file has at most MAX_ROWS rows. Exports are recorded in the audit log: when they begin
 and when they end. A part goes on with an export that has begun only by what the part before it signed.
 """
 
-import csv
-import io
-import json
-import re
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -23,7 +18,6 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from mcphost.audit import call_list
 from mcphost.audit import services as audit
 from mcphost.audit.selectors import time_of
 from mcphost.console.base import (
@@ -37,55 +31,24 @@ from mcphost.console.base import (
 )
 from mcphost.console.records.filters import RecordFilter, tenants_of
 from mcphost.console.records.pills import Pill, pills
-from mcphost.listings.calls import named_calls
+from mcphost.listings.calls import CALL_COLUMNS, exported_calls
+from mcphost.listings.exports import (
+    MAX_ROWS,
+    MEDIA_TYPES,
+    READ_AT_ONCE,
+    Row,
+    Rows,
+    encoded_rows,
+    end_line,
+    read_rows,
+)
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 
-MAX_CALLS = 5_000
-"""Rows in one file. The last line has the cursor (`after`) of the next."""
 MAX_IN_PART = 2_000
+_AT_ONCE = READ_AT_ONCE
 MAX_EXPORTED = 200_000
 """Rows in one file that a page fetches in parts, which it holds in the browser's memory."""
-READING_SECONDS = 2.0
-"""How long one request reads: of a filter that finds little, it may have read many rows in vain."""
-_AT_ONCE = 500
-_FORMULA = re.compile(
-    r"^(?=[\t\r\n])"
-    r"|(?:^|(?<=[;\t\r\n]))"
-    r"(?=[\s\"\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]*"
-    r"[-=+@\uff0b\uff0d\uff1d\uff20])"
-)
-"""Where a spreadsheet may begin to read a formula: some take a semicolon or a tab, too, for the end of a
-cell, drop quotes at its begin, skip white space and unseen characters, or read full-width characters as
-the plain ones."""
-_TYPES = {"csv": "text/csv; charset=utf-8", "jsonl": "application/jsonl; charset=utf-8"}
-
-_COLUMNS = (
-    "at",
-    "tenant",
-    "call",
-    "method",
-    "target",
-    "version",
-    "outcome",
-    "reason",
-    "caller",
-    "client",
-    "client_version",
-    "protocol_version",
-    "delivery",
-    "rounds",
-    "server_ms",
-    "waited_ms",
-    "input_requests",
-    "responses",
-    "rejected",
-    "trace_id",
-)
-
-Row = Mapping[str, Any]
-Rows = tuple[list[Row], UUID | None]
-"""Rows, and the cursor after them, None at the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +188,7 @@ def export_page(
         noun=exported.noun,
         has_texts="answer" in exported.columns,
         back=f"{crumb.url}?{query}" if query else crumb.url,
-        at_once=f"{MAX_CALLS:,}",
+        at_once=f"{MAX_ROWS:,}",
         max_rows=f"{MAX_EXPORTED:,}",
         name=f"{exported.noun}-{scope.name}-{_stamp()}",
     )
@@ -245,15 +208,15 @@ def export_part(
     except signing.BadSignature:
         return JsonResponse({"error": "This is no part of an export of yours."}, status=400)
     max_rows = min(MAX_IN_PART, MAX_EXPORTED - part.before)
-    rows, after = _rows(exported, scope, part.after, max_rows)
+    rows, after = _read(exported, scope, part.after, max_rows)
     total = part.before + len(rows)
     end = _ending(exported, total, after)
     is_last = after is None or total >= MAX_EXPORTED
     if is_last or part.is_first:
         _record_export(request, exported, scope, form, end)
     lines = [
-        *_lines(exported, rows, form, head=part.is_first),
-        *([_end_line(end, form)] * is_last),
+        *encoded_rows(exported.columns, rows, form, head=part.is_first),
+        *([end_line(end, form)] * is_last),
     ]
     return JsonResponse(
         {
@@ -263,7 +226,7 @@ def export_part(
             "next": None if after is None or is_last else part.next(total, after),
             "at": after and time_of(after).isoformat(),
             "last": is_last,
-            "cut": _end_line(_ending(exported, total, after, complete=False), form),
+            "cut": end_line(_ending(exported, total, after, complete=False), form),
         }
     )
 
@@ -275,11 +238,11 @@ def export_file(
     record_filter = scope.record_filter
     if record_filter.unknown:
         return HttpResponseBadRequest(" ".join(record_filter.unknown), content_type="text/plain")
-    rows, after = _rows(exported, scope, record_filter.after, MAX_CALLS)
+    rows, after = _read(exported, scope, record_filter.after, MAX_ROWS)
     end = _ending(exported, len(rows), after)
     _record_export(request, exported, scope, form, end)
-    text = "".join([*_lines(exported, rows, form, head=True), _end_line(end, form)])
-    response = HttpResponse(text, content_type=_TYPES[form])
+    text = "".join([*encoded_rows(exported.columns, rows, form, head=True), end_line(end, form)])
+    response = HttpResponse(text, content_type=f"{MEDIA_TYPES[form]}; charset=utf-8")
     name = f"{exported.noun}-{scope.name}-{_stamp()}.{form}"
     response["Content-Disposition"] = f'attachment; filename="{name}"'
     return response
@@ -308,83 +271,15 @@ def _ending(
     }
 
 
-def _rows(exported: ExportedList, scope: ExportScope, after: UUID | None, max_rows: int) -> Rows:
-    """Return at most `max_rows` rows, and the cursor of the next one, if there are more."""
-    end = time.monotonic() + READING_SECONDS
-    rows: list[Row] = []
-    while len(rows) < max_rows:
-        page, after = exported.read(scope, after, min(_AT_ONCE, max_rows - len(rows)))
-        rows += page
-        if after is None or time.monotonic() >= end:
-            break
-    return rows, after
+def _read(exported: ExportedList, scope: ExportScope, after: UUID | None, max_rows: int) -> Rows:
+    def read(after: UUID | None, limit: int) -> Rows:
+        return exported.read(scope, after, limit)
+
+    return read_rows(read, after, max_rows, _AT_ONCE)
 
 
 def _read_calls(scope: ExportScope, after: UUID | None, limit: int) -> Rows:
-    entry_filter = scope.record_filter.within(scope.tenants, scope.now)
-    page = call_list.calls(entry_filter, timezone.now(), after=after, limit=limit)
-    return [_row(listed_call, slug) for listed_call, slug in named_calls(page.calls)], page.after
+    return exported_calls(scope.record_filter.within(scope.tenants, scope.now), after, limit)
 
 
-def _row(listed: call_list.ListedCall, slug: str) -> Row:
-    entry = listed.entry
-    return {
-        "at": entry.at.isoformat(),
-        "tenant": slug,
-        "call": str(entry.call),
-        "method": entry.method,
-        "target": entry.target,
-        "version": entry.target_version,
-        "outcome": listed.state,
-        "reason": entry.reason,
-        "caller": entry.actor_label or entry.actor_kind,
-        "client": entry.client_name,
-        "client_version": entry.client_version,
-        "protocol_version": entry.revision,
-        "delivery": entry.delivery,
-        "rounds": entry.round,
-        "server_ms": _milliseconds(listed.server),
-        "waited_ms": _milliseconds(listed.waited),
-        "input_requests": listed.questions,
-        "responses": dict(listed.answers),
-        "rejected": listed.refused,
-        "trace_id": entry.trace_id,
-    }
-
-
-def _milliseconds(length: timedelta | None) -> float | None:
-    return None if length is None else length / timedelta(milliseconds=1)
-
-
-CALLS: Final = ExportedList("calls", "calls.exported", _COLUMNS, _read_calls)
-
-
-def _lines(exported: ExportedList, rows: list[Row], form: str, *, head: bool) -> Iterator[str]:
-    """Yield a line for each row: an object of JSON, or cells, below their names."""
-    if form == "jsonl":
-        yield from (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-        return
-    if head:
-        yield _csv_line(exported.columns)
-    for row in rows:
-        yield _csv_line([_cell(row[name]) for name in exported.columns])
-
-
-def _end_line(end: Row, form: str) -> str:
-    if form == "jsonl":
-        return json.dumps({"end": end}, ensure_ascii=False) + "\n"
-    return _csv_line(["end", *(f"{name}={value}" for name, value in end.items())])
-
-
-def _csv_line(cells: Iterable[str]) -> str:
-    buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\r\n").writerow(cells)
-    return buffer.getvalue()
-
-
-def _cell(value: Any) -> str:
-    """Return the text of a cell; an apostrophe defuses what looks like a formula."""
-    if isinstance(value, Mapping):
-        value = " ".join(f"{name}:{count}" for name, count in value.items())
-    text = "" if value is None else str(value)
-    return _FORMULA.sub("'", text)
+CALLS: Final = ExportedList("calls", "calls.exported", CALL_COLUMNS, _read_calls)

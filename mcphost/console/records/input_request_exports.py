@@ -1,42 +1,34 @@
 """Export a filtered list of questions; for auditors with the questions and answers in words."""
 
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from django.http import HttpResponseBase
 from django.urls import reverse
-from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from mcphost.audit import question_list
 from mcphost.console.base import Crumb, SignedInRequest, of_platform, of_tenant, page_of
 from mcphost.console.records.exports import (
     ExportedList,
     ExportScope,
-    Row,
-    Rows,
     export_file,
     export_page,
     export_part,
     pills_of,
     scope_of,
 )
-from mcphost.console.records.input_request_rows import filter_of, is_shown, question_filter
+from mcphost.console.records.input_request_rows import filter_of, question_filter
 from mcphost.console.records.pills import OF_QUESTIONS, QUESTION_LABELS
-from mcphost.console.records.question_texts import whole_texts_of
-from mcphost.listings.input_requests import ListedInputRequest, listed_rows
+from mcphost.listings.exports import Rows
+from mcphost.listings.input_requests import (
+    INPUT_REQUEST_COLUMNS,
+    TEXT_COLUMNS,
+    exported_input_requests,
+    exported_with_texts,
+)
 from mcphost.tenants.access import allowed
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
-
-MAX_TEXTS: Final = 100
-"""Questions that are decrypted together."""
-_COLUMNS: Final = (
-    "at", "tenant", "id", "key", "method", "mode", "tool", "version", "asked_of", "token", "client",
-    "client_version", "delivery", "state", "expires_at", "answered_at", "answered_by", "evidence",
-    "seconds", "ran", "call", "round", "call_outcome",
-)  # fmt: skip
-_TEXTS: Final = ("question", "answer")
 
 
 @of_tenant(Permission.VIEW_RECORDS)
@@ -103,60 +95,17 @@ def _exported(request: SignedInRequest, tenant: Tenant | None) -> ExportedList:
 
 
 def _read(scope: ExportScope, after: UUID | None, limit: int) -> Rows:
-    rows, after = _listed(scope, after, limit)
-    return [_row(row) for row in rows], after
+    filters = question_filter(scope.record_filter, scope.tenants, scope.now)
+    return exported_input_requests(filters, scope.record_filter.state, after, limit)
 
 
 def _read_texts(scope: ExportScope, after: UUID | None, limit: int) -> Rows:
     assert scope.tenant is not None
-    rows, after = _listed(scope, after, min(limit, MAX_TEXTS))
-    texts = whole_texts_of([row.question for row in rows], scope.tenant)
-    return [
-        {**_row(row), **dict(zip(_TEXTS, texts[row.question.id], strict=True))} for row in rows
-    ], after
+    filters = question_filter(scope.record_filter, scope.tenants, scope.now)
+    return exported_with_texts(filters, scope.record_filter.state, scope.tenant, after, limit)
 
 
-def _listed(
-    scope: ExportScope, after: UUID | None, limit: int
-) -> tuple[list[ListedInputRequest], UUID | None]:
-    record_filter, now = scope.record_filter, timezone.now()
-    filters = question_filter(record_filter, scope.tenants, scope.now)
-    page = question_list.questions(filters, now, after=after, limit=limit)
-    rows = [row for row in listed_rows(page.questions, now) if is_shown(row, record_filter)]
-    return rows, page.after
-
-
-def _row(row: ListedInputRequest) -> Row:
-    question = row.question
-    values: dict[str, Any] = {
-        "at": question.at.isoformat(),
-        "tenant": row.slug,
-        "id": str(question.id),
-        "key": question.key,
-        "method": question.method,
-        "mode": question.mode,
-        "tool": question.target,
-        "version": question.target_version,
-        "asked_of": question.caller,
-        "token": question.token_id,
-        "client": question.client_name,
-        "client_version": question.client_version,
-        "delivery": question.delivery,
-        "state": row.state,
-        "expires_at": question.expires_at and question.expires_at.isoformat(),
-        "answered_at": question.answered_at and question.answered_at.isoformat(),
-        "answered_by": question.answered_by,
-        "evidence": question.evidence,
-        "seconds": None if question.took_ms is None else question.took_ms / 1000,
-        "ran": question.ran,
-        "call": str(question.call),
-        "round": question.round,
-        "call_outcome": row.call_state,
-    }
-    return values
-
-
-_PLAIN: Final = ExportedList("questions", "questions.exported", _COLUMNS, _read)
+_PLAIN: Final = ExportedList("questions", "questions.exported", INPUT_REQUEST_COLUMNS, _read)
 _WITH_TEXTS: Final = ExportedList(
-    "questions", "questions.exported", (*_COLUMNS, *_TEXTS), _read_texts
+    "questions", "questions.exported", (*INPUT_REQUEST_COLUMNS, *TEXT_COLUMNS), _read_texts
 )

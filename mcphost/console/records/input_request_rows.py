@@ -9,8 +9,8 @@ from mcphost.audit.question_list import QuestionFilter
 from mcphost.audit.summaries.figures import Period
 from mcphost.console.records.filters import RecordFilter
 from mcphost.console.records.pills import OF_QUESTIONS
-from mcphost.console.records.question_texts import QuestionTexts
 from mcphost.listings.input_requests import ListedInputRequest, in_stage, is_in_stage
+from mcphost.listings.question_texts import QuestionTexts
 
 
 def filter_of(query_filter: RecordFilter) -> RecordFilter:

@@ -29,8 +29,8 @@ from mcphost.console.records.question_searches import (
     begin_search,
     search_part,
 )
-from mcphost.console.records.question_texts import QuestionTexts
 from mcphost.listings.input_requests import listed_rows
+from mcphost.listings.question_texts import QuestionTexts
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 

@@ -34,8 +34,8 @@ from mcphost.console.records.input_request_rows import (
     with_texts,
 )
 from mcphost.console.records.pills import OF_QUESTIONS, QUESTION_LABELS, pills, removals
-from mcphost.console.records.question_texts import texts_of
 from mcphost.listings.input_requests import ListedInputRequest, count_overdue, listed_rows
+from mcphost.listings.question_texts import texts_of
 from mcphost.tenants.access import allowed
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission

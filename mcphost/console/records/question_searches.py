@@ -21,7 +21,7 @@ from mcphost.audit.question_list import QuestionFilter, RecordedQuestion
 from mcphost.audit.records import Actor
 from mcphost.audit.services import record_with_payload
 from mcphost.console.models import QuestionSearch
-from mcphost.console.records.question_texts import QuestionTexts, whole_texts_of
+from mcphost.listings.question_texts import QuestionTexts, whole_texts_of
 from mcphost.tenants.access import lock_tenant
 from mcphost.tenants.roles import Permission
 

@@ -3,8 +3,7 @@
 An answer is whatever the client sent: a value of an unexpected shape is shown as it is.
 """
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,7 @@ from mcphost.audit.entries import EntryView, PayloadView
 from mcphost.audit.records import ANSWER_RECEIVED, QUESTION_ASKED
 from mcphost.console.forms.previews import MAX_TEXT, Piece
 from mcphost.console.forms.uploads import Blob
+from mcphost.listings.form_values import list_of, mapping_of, text_of, value_text
 
 LONG = 700
 """Characters; longer content is folded."""
@@ -53,39 +53,41 @@ def display(entry: EntryView, payload: PayloadView) -> DisplayedPayload:
     """Return the payload of an entry for display."""
     if payload.problem:
         return DisplayedPayload(problem=payload.problem)
-    content = _mapping(payload.content)
+    content = mapping_of(payload.content)
     if entry.action == QUESTION_ASKED:
-        return _question(_mapping(content.get("question")))
+        return _question(mapping_of(content.get("question")))
     if entry.action == ANSWER_RECEIVED:
-        return _answer(_mapping(content.get("answer")))
+        return _answer(mapping_of(content.get("answer")))
     return DisplayedPayload(raw=payload.content)
 
 
 def _question(params: Mapping[str, Any]) -> DisplayedPayload:
     if "messages" in params:
-        turns = (_turn(_mapping(message)) for message in _list(params["messages"]))
+        turns = (_turn(mapping_of(message)) for message in list_of(params["messages"]))
         pieces = tuple(piece for turn in turns for piece in turn)
         return DisplayedPayload(facts=_named_facts(params, _SAMPLING), pieces=pieces, raw=params)
-    text = _text(params.get("message", ""))
+    text = text_of(params.get("message", ""))
     if "url" in params:
-        return DisplayedPayload(text, (("Opens", _text(params["url"])),), raw=params)
-    return DisplayedPayload(text, _fields(_mapping(params.get("requestedSchema"))), raw=params)
+        return DisplayedPayload(text, (("Opens", text_of(params["url"])),), raw=params)
+    return DisplayedPayload(text, _fields(mapping_of(params.get("requestedSchema"))), raw=params)
 
 
 def _answer(result: Mapping[str, Any]) -> DisplayedPayload:
     if "roots" in result:
         facts = []
-        for root in _list(result["roots"]):
-            folder = _mapping(root)
-            facts.append((_text(folder.get("name") or "Folder"), _text(folder.get("uri", root))))
+        for root in list_of(result["roots"]):
+            folder = mapping_of(root)
+            facts.append(
+                (text_of(folder.get("name") or "Folder"), text_of(folder.get("uri", root)))
+            )
         return DisplayedPayload(facts=tuple(facts), raw=result)
     if "role" in result:
         return DisplayedPayload(
             facts=_named_facts(result, _SAMPLED), pieces=tuple(_turn(result)), raw=result
         )
-    content = _mapping(result.get("content"))
+    content = mapping_of(result.get("content"))
     return DisplayedPayload(
-        facts=tuple((name, _value(field_value)) for name, field_value in content.items()),
+        facts=tuple((name, value_text(field_value)) for name, field_value in content.items()),
         raw=result,
     )
 
@@ -98,99 +100,50 @@ def _named_facts(values: Mapping[str, Any], names: Iterable[str]) -> Facts:
             words = "".join(
                 f" {character.lower()}" if character.isupper() else character for character in name
             )
-            facts.append((words.capitalize(), _value(values[name])))
+            facts.append((words.capitalize(), value_text(values[name])))
     return tuple(facts)
 
 
 def _fields(schema: Mapping[str, Any]) -> Facts:
     """Return each field of a form, and the values that it takes."""
-    required = _list(schema.get("required"))
+    required = list_of(schema.get("required"))
     facts = []
-    for name, property_schema in _mapping(schema.get("properties")).items():
-        field = _mapping(property_schema)
+    for name, property_schema in mapping_of(schema.get("properties")).items():
+        field = mapping_of(property_schema)
         if choices := _choices(field):
             takes = [f"one of {', '.join(choices)}"]
-        elif several := _choices(_mapping(field.get("items"))):
+        elif several := _choices(mapping_of(field.get("items"))):
             takes = [f"any of {', '.join(several)}"]
         else:
-            takes = [_TYPES.get(_text(field.get("type", "")), "a value")]
+            takes = [_TYPES.get(text_of(field.get("type", "")), "a value")]
         if "default" in field:
-            takes.append(f"suggested: {_value(field['default'])}")
+            takes.append(f"suggested: {value_text(field['default'])}")
         if name not in required:
             takes.append("optional")
-        facts.append((_text(field.get("title") or name), ", ".join(takes)))
+        facts.append((text_of(field.get("title") or name), ", ".join(takes)))
     return tuple(facts)
-
-
-def fields_of(schema: Mapping[str, Any]) -> Mapping[str, str]:
-    """Return what each field of a form is called, by its name."""
-    properties = _mapping(schema.get("properties"))
-    return {name: _text(_mapping(field).get("title") or name) for name, field in properties.items()}
-
-
-def value_in_words(value: Any, schema: Mapping[str, Any], name: str) -> str:
-    """Return the value of a field of a form as the form shows it: a choice by its title."""
-    field = _mapping(_mapping(schema.get("properties")).get(name))
-    titles = _titles(field) | _titles(_mapping(field.get("items")))
-    if isinstance(value, list):
-        return ", ".join(titles.get(str(part), _value(part)) for part in value)
-    return titles.get(str(value), _value(value))
-
-
-def _titles(field: Mapping[str, Any]) -> dict[str, str]:
-    """The titles of the choices of a field, by their values."""
-    choices = [_mapping(choice) for choice in _list(field.get("oneOf") or field.get("anyOf"))]
-    titles = {str(choice.get("const")): _text(choice.get("title") or "") for choice in choices}
-    titles.update(
-        zip(
-            map(str, _list(field.get("enum"))),
-            map(_text, _list(field.get("enumNames"))),
-            strict=False,
-        )
-    )
-    return {value: title for value, title in titles.items() if title}
 
 
 def _choices(field: Mapping[str, Any]) -> list[str]:
     titled = [
-        _value(_mapping(choice).get("title") or _mapping(choice).get("const"))
-        for choice in _list(field.get("oneOf") or field.get("anyOf"))
+        value_text(mapping_of(choice).get("title") or mapping_of(choice).get("const"))
+        for choice in list_of(field.get("oneOf") or field.get("anyOf"))
     ]
-    return titled or [_value(choice) for choice in _list(field.get("enum"))]
+    return titled or [value_text(choice) for choice in list_of(field.get("enum"))]
 
 
 def _turn(message: Mapping[str, Any]) -> list[Piece]:
     """Return the pieces of one message: one block of content, or several."""
-    content, role = message.get("content"), _text(message.get("role", ""))
+    content, role = message.get("content"), text_of(message.get("role", ""))
     role = role if role in _ROLES else ""
     pieces = []
     for part in content if isinstance(content, list) else [content]:
-        block = _mapping(part)
+        block = mapping_of(part)
         data, mime_type = block.get("data"), block.get("mimeType", "")
         if isinstance(data, str) and isinstance(mime_type, str):
             with suppress(ValueError):
                 pieces.append(Piece(role=role, blob=Blob.of(mime_type, data)))
                 continue
-        text = _text(block["text"]) if "text" in block else _text(block)
+        text = text_of(block["text"]) if "text" in block else text_of(block)
         pieces.append(Piece(role=role, text=text[:MAX_TEXT], cut=len(text) > MAX_TEXT))
     return pieces
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list):
-        return ", ".join(map(_value, value))
-    return "none" if value is None else _text(value)
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _list(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, list) else []

@@ -11,6 +11,7 @@ from django.test import Client
 
 from mcphost.audit.models import Entry
 from mcphost.console.records import exports
+from mcphost.listings.calls import CALL_COLUMNS
 from mcphost.tenants.roles import Role
 from mcphost.tenants.services import set_member
 from tests.cast import ACTOR
@@ -122,7 +123,7 @@ def test_the_parts_of_an_export_form_one_file_with_one_header_and_one_end(audito
     text, found = parts(auditor, "csv")
     lines = list(csv.reader(io.StringIO(text)))
     assert [line[4] for line in lines[1:-1]] == [*targets, "canary-acme-tool"]
-    assert lines[0] == list(exports._COLUMNS)
+    assert lines[0] == list(CALL_COLUMNS)
     assert lines[-1] == ["end", "calls=5", "complete=True", "after=None"]
     assert [part["rows"] for part in found] == [2, 4, 5]
     text, _ = parts(auditor, "jsonl", "tool=tool1")

@@ -7,7 +7,7 @@ from uuid import UUID
 from mcphost.audit import selectors
 from mcphost.audit.entries import PayloadView
 from mcphost.audit.question_list import RecordedQuestion
-from mcphost.console.records.wording import fields_of, value_in_words
+from mcphost.listings.form_values import fields_of, list_of, mapping_of, value_in_words
 
 NOT_KEPT = "not recorded"
 ERASED = "erased"
@@ -65,34 +65,34 @@ def whole_texts_of(
 def _question_text(payload: PayloadView | None) -> str:
     if payload is None or not isinstance(payload.content, Mapping):
         return _missing(payload)
-    params = _mapping(payload.content.get("question"))
+    params = mapping_of(payload.content.get("question"))
     texts = [params.get("message"), params.get("url")]
-    texts += [_content_text(message) for message in _list(params.get("messages"))]
+    texts += [_content_text(message) for message in list_of(params.get("messages"))]
     return _line(text for text in texts if isinstance(text, str))
 
 
 def _answer_text(payload: PayloadView | None, question: PayloadView | None) -> str:
     if payload is None or not isinstance(payload.content, Mapping):
         return _missing(payload)
-    result = _mapping(payload.content.get("answer"))
+    result = mapping_of(payload.content.get("answer"))
     if "role" in result:
         return _line([_content_text(result)])
     if "roots" in result:
-        return _line(str(_mapping(root).get("uri", "")) for root in _list(result["roots"]))
-    params = {} if question is None else _mapping(_mapping(question.content).get("question"))
-    schema = _mapping(params.get("requestedSchema"))
+        return _line(str(mapping_of(root).get("uri", "")) for root in list_of(result["roots"]))
+    params = {} if question is None else mapping_of(mapping_of(question.content).get("question"))
+    schema = mapping_of(params.get("requestedSchema"))
     names = fields_of(schema)
     return _line(
         f"{names.get(name, name)}: {value_in_words(value, schema, name)}"
-        for name, value in _mapping(result.get("content")).items()
+        for name, value in mapping_of(result.get("content")).items()
     )
 
 
 def _content_text(message: Any) -> str:
     """The text of a message of a model or to one, of all its blocks."""
-    content = _mapping(message).get("content")
+    content = mapping_of(message).get("content")
     blocks = content if isinstance(content, list) else [content]
-    return " ".join(str(_mapping(block).get("text", "")) for block in blocks)
+    return " ".join(str(mapping_of(block).get("text", "")) for block in blocks)
 
 
 def _missing(payload: PayloadView | None) -> str:
@@ -105,11 +105,3 @@ def _missing(payload: PayloadView | None) -> str:
 
 def _line(texts: Iterable[str]) -> str:
     return "; ".join(" ".join(text.split()) for text in texts if text.strip())
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []

@@ -1,0 +1,204 @@
+"""Exports: filtered lists of calls and input requests as files, in CSV or JSON Lines, as `Accept` says.
+
+A file is bounded. Its last line says how many rows it has, whether they are all, and the cursor of the next file.
+Each file is recorded in the audit log before it is sent.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+from uuid import UUID
+
+from django.http import HttpResponse
+from pydantic import Field
+from rest_framework.renderers import BaseRenderer
+
+from mcphost.api.call import ApiCall
+from mcphost.api.endpoint import Endpoint
+from mcphost.api.operations import ApiOperation, operation
+from mcphost.api.representations import PagedQuery
+from mcphost.api.resources.calls import CallQuery, cursor_id, key_of_id
+from mcphost.api.resources.input_requests import InputRequestQuery, tenants_named
+from mcphost.audit.services import record
+from mcphost.listings.calls import CALL_COLUMNS, exported_calls
+from mcphost.listings.exports import (
+    MAX_ROWS,
+    MEDIA_TYPES,
+    Rows,
+    encoded_rows,
+    end_line,
+    read_rows,
+)
+from mcphost.listings.input_requests import (
+    INPUT_REQUEST_COLUMNS,
+    TEXT_COLUMNS,
+    exported_input_requests,
+    exported_with_texts,
+)
+from mcphost.tenants.access import require
+from mcphost.tenants.roles import Permission
+
+_ROWS: Final[Any] = Field(MAX_ROWS, ge=1, le=MAX_ROWS, description="Most rows of the file.")
+_CURSOR: Final[Any] = Field("", max_length=2000, description="`next` of the last line before.")
+_TENANT: Final[Any] = Field("", max_length=200, description="The slug of a tenant.")
+_TYPES: Final = tuple(MEDIA_TYPES.values())
+
+
+class JsonLinesRenderer(BaseRenderer):
+    """Negotiates JSON Lines; files are encoded by `listings.exports`."""
+
+    media_type, format = MEDIA_TYPES["jsonl"], "jsonl"
+
+
+class CsvRenderer(BaseRenderer):
+    """Negotiates CSV."""
+
+    media_type, format = MEDIA_TYPES["csv"], "csv"
+
+
+class CallExportQuery(CallQuery):
+    """The filters of an export of calls, which are those of the list."""
+
+    limit: int = _ROWS
+    cursor: str = _CURSOR
+
+
+class AllCallExportQuery(CallExportQuery):
+    """The same for the calls of all tenants."""
+
+    tenant: str = _TENANT
+
+
+class AllInputRequestExportQuery(InputRequestQuery):
+    """The filters of an export of the input requests of all tenants, which are those of the list."""
+
+    limit: int = _ROWS
+    cursor: str = _CURSOR
+    tenant: str = _TENANT
+
+
+class InputRequestExportQuery(InputRequestQuery):
+    """The same of one tenant."""
+
+    limit: int = _ROWS
+    cursor: str = _CURSOR
+    texts: bool = Field(False, description="With questions and answers in words, for auditors.")
+
+
+@dataclass(frozen=True, slots=True)
+class ApiExport:
+    """What is exported: what a row is, in the plural; the action of its entry; the columns; and how rows after a
+    cursor are read."""
+
+    noun: str
+    action: str
+    columns: Sequence[str]
+    read: Callable[[UUID | None, int], Rows]
+
+
+class ExportEndpoint(Endpoint):
+    """An address that answers with a file."""
+
+    renderer_classes = (JsonLinesRenderer, CsvRenderer)  # type: ignore[assignment]  # no JSON
+
+
+class CallExport(ExportEndpoint):
+    """`/tenants/{slug}/calls/export`."""
+
+    @operation(
+        ApiOperation(
+            "Export calls; each export is recorded",
+            Permission.VIEW_RECORDS,
+            None,
+            query=CallExportQuery,
+            media_types=_TYPES,
+        )
+    )
+    def get(self, call: ApiCall, query: CallExportQuery) -> HttpResponse:
+        return _send(call, query, _calls(query, frozenset({call.tenant.pk})))
+
+
+class AllCallExport(ExportEndpoint):
+    """`/calls/export`, for staff."""
+
+    @operation(
+        ApiOperation(
+            "Export the calls of all tenants; each export is recorded",
+            Permission.VIEW_RECORDS,
+            None,
+            query=AllCallExportQuery,
+            media_types=_TYPES,
+        )
+    )
+    def get(self, call: ApiCall, query: AllCallExportQuery) -> HttpResponse:
+        return _send(call, query, _calls(query, tenants_named(call, query.tenant)))
+
+
+class InputRequestExport(ExportEndpoint):
+    """`/tenants/{slug}/input_requests/export`."""
+
+    @operation(
+        ApiOperation(
+            "Export input requests; each export is recorded",
+            Permission.VIEW_RECORDS,
+            None,
+            query=InputRequestExportQuery,
+            media_types=_TYPES,
+        )
+    )
+    def get(self, call: ApiCall, query: InputRequestExportQuery) -> HttpResponse:
+        filters = query.question_filter(frozenset({call.tenant.pk}), call.now)
+        if not query.texts:
+            return _send(
+                call,
+                query,
+                _input_requests(partial(exported_input_requests, filters, query.state or "")),
+            )
+        require(call.credential.user, call.tenant, Permission.VIEW_PAYLOADS)
+        read = partial(exported_with_texts, filters, query.state or "", call.tenant.pk)
+        return _send(call, query, _input_requests(read, *TEXT_COLUMNS))
+
+
+class AllInputRequestExport(ExportEndpoint):
+    """`/input_requests/export`, for staff."""
+
+    @operation(
+        ApiOperation(
+            "Export the input requests of all tenants; each export is recorded",
+            Permission.VIEW_RECORDS,
+            None,
+            query=AllInputRequestExportQuery,
+            media_types=_TYPES,
+        )
+    )
+    def get(self, call: ApiCall, query: AllInputRequestExportQuery) -> HttpResponse:
+        filters = query.question_filter(tenants_named(call, query.tenant), call.now)
+        read = partial(exported_input_requests, filters, query.state or "")
+        return _send(call, query, _input_requests(read))
+
+
+def _calls(query: CallQuery, tenants: frozenset[UUID] | None) -> ApiExport:
+    read = partial(exported_calls, query.entry_filter(tenants))
+    return ApiExport("calls", "calls.exported", CALL_COLUMNS, read)
+
+
+def _input_requests(read: Callable[[UUID | None, int], Rows], *texts: str) -> ApiExport:
+    columns = (*INPUT_REQUEST_COLUMNS, *texts)
+    return ApiExport("questions", "questions.exported", columns, read)
+
+
+def _send(call: ApiCall, query: PagedQuery, export: ApiExport) -> HttpResponse:
+    """Read the rows of a file, record the export, and send the file."""
+    form: str = call.request.accepted_renderer.format
+    rows, after = read_rows(export.read, cursor_id(call), call.limit)
+    tenant = None if call.within is None else call.within.pk
+    counted = {export.noun: len(rows), "complete": after is None}
+    facts = {"format": form, **query.filters(), **counted, "after": after and str(after)}
+    record(export.action, actor=call.actor, tenant=tenant, target=export.noun, facts=facts)
+    end = end_line({**counted, "next": call.cursor(key_of_id(after))}, form)
+    text = "".join([*encoded_rows(export.columns, rows, form, head=True), end])
+    response = HttpResponse(text, content_type=f"{MEDIA_TYPES[form]}; charset=utf-8")
+    name = f"{export.noun}-{'all' if call.within is None else call.within.slug}.{form}"
+    response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
+    return response
