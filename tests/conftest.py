@@ -23,10 +23,12 @@ from mcphost.console.records import pills
 from mcphost.console.static_files import StaticFilesMiddleware
 from mcphost.feed.loop import loop
 from mcphost.feed.nodes import heartbeat
+from mcphost.kinds.http import openapi_finding, openapi_job
 from mcphost.kinds.script.kind import script_kind
 from mcphost.observability.availability import availability
 from mcphost.protocol.shapes import wire_shapes
 from mcphost.routing import process
+from mcphost.sandbox.single import JobLimits
 from mcphost.serving import database, shutdown
 from tests.cast import Cast, build_cast
 from tests.prepared_rows import Kept
@@ -175,6 +177,16 @@ def _nothing_remembered(_wired: None) -> Iterator[None]:
 def cast(db: None) -> Cast:
     """The fixed cast (tests/cast.py), as if it had just been created."""
     return CAST.put()
+
+
+@pytest.fixture
+def jobs_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """OpenAPI documents are read in this process: starting one for each takes half a second."""
+
+    def run_here(module: str, job: bytes, limits: JobLimits) -> bytes:
+        return openapi_job.run(job)
+
+    monkeypatch.setattr(openapi_finding, "run_single", run_here)
 
 
 @pytest.fixture

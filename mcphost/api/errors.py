@@ -24,7 +24,10 @@ from mcphost.catalogue.errors import (
     WrongStateError,
 )
 from mcphost.identity.idempotency import StillRunningError
+from mcphost.kinds.http.openapi_documents import OpenApiError
+from mcphost.kinds.http.openapi_finding import FindingBusyError
 from mcphost.serving.database import DATABASE_ERRORS, report
+from mcphost.serving.execution.trials import TrialEndedError
 from mcphost.tenant_file.errors import InvalidFileError, MovedError
 from mcphost.tenants.errors import InvalidError, UnknownTenantError
 from mcphost.vault.errors import KeyRefusalError
@@ -93,6 +96,20 @@ def _of_file(error: Any) -> ProblemError:
     return ProblemError(ProblemType.INVALID, "The file cannot be applied.", faults)
 
 
+def _of_document(error: Any) -> ProblemError:
+    fault = FieldFault("/content", "document", str(error))
+    return ProblemError(ProblemType.INVALID, "The document cannot be imported.", [fault])
+
+
+def _of_trial(error: Any) -> ProblemError:
+    return ProblemError(ProblemType.CONFLICT, f"{error} The trial has ended, and nothing was run.")
+
+
+def _of_busy(error: Any) -> ProblemError:
+    retry = {"Retry-After": str(RETRY_SECONDS)}
+    return ProblemError(ProblemType.UNAVAILABLE, str(error), headers=retry)
+
+
 def _of_key(error: Any) -> ProblemError:
     sentence = str(error)
     return ProblemError(ProblemType.CONFLICT, f"{sentence[:1].upper()}{sentence[1:]}.")
@@ -140,6 +157,9 @@ _CONVERSIONS: Final[
     ((InvalidPrimitiveError, InvalidError), _of_fields),
     ((WrongStateError, NotDeletableError, UnchangedError), _of_state),
     (InvalidFileError, _of_file),
+    (OpenApiError, _of_document),
+    (TrialEndedError, _of_trial),
+    (FindingBusyError, _of_busy),
     (KeyRefusalError, _of_key),
     (ConflictError, _of_conflict),
     (MovedError, _of_moved),

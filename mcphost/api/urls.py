@@ -20,6 +20,7 @@ from mcphost.api.resources import (
     invitations,
     keys,
     members,
+    openapi_imports,
     primitives,
     secrets,
     service_accounts,
@@ -29,6 +30,7 @@ from mcphost.api.resources import (
     tenant_files,
     tenants,
     tokens,
+    trials,
     versions,
 )
 from mcphost.kinds.primitive_types import PrimitiveType
@@ -117,6 +119,16 @@ V1: Final[list[URLPattern]] = [
         "tenants/<slug:slug>/file/apply",
         tenant_files.TenantFileApplication.as_view(),
         name="file_apply",
+    ),
+    path(
+        "tenants/<slug:slug>/imports/preview",
+        openapi_imports.ImportPreview.as_view(),
+        name="import_preview",
+    ),
+    path(
+        "tenants/<slug:slug>/imports/apply",
+        openapi_imports.ImportApplication.as_view(),
+        name="import_apply",
     ),
     *_of("secrets", "uuid:secret_id", secrets.SecretCollection, secrets.SecretObject),
     *_acts("secrets", "uuid:secret_id", {"use": secrets.SecretUseObject}),
@@ -213,6 +225,18 @@ V1: Final[list[URLPattern]] = [
     path("keys/<str:key_id>/use", keys.KeyUse.as_view(), name="key_use"),
     path("keys/<str:key_id>/retire", keys.KeyRetirement.as_view(), name="key_retire"),
     path("keys/<str:key_id>/destroy", keys.KeyDestruction.as_view(), name="key_destroy"),
+    path(
+        "tenants/<slug:slug>/tools/<uuid:primitive_id>/try",
+        trials.ToolTrial.as_view(),
+        {"primitive_type": PrimitiveType.TOOL},
+        name="tool_try",
+    ),
+    path(
+        "tenants/<slug:slug>/tools/<uuid:primitive_id>/try/continue",
+        trials.ToolTrialContinuation.as_view(),
+        {"primitive_type": PrimitiveType.TOOL},
+        name="tool_try_continue",
+    ),
     *(pattern for primitive_type in PrimitiveType for pattern in _of_type(primitive_type)),
 ]
 

@@ -10,6 +10,7 @@ import pytest
 from django.test import Client
 
 from mcphost.api.problems import MEDIA_TYPE
+from mcphost.api.resources.openapi_imports import EXAMPLE
 from mcphost.api.resources.versions import VERSION_EXAMPLE
 from mcphost.catalogue import services
 from mcphost.catalogue.fields import PrimitiveFields
@@ -21,7 +22,7 @@ from mcphost.tenants.roles import ROLE_PERMISSIONS, Permission, Role
 from mcphost.vault import lifecycle
 from tests.api.client import ApiClient
 from tests.api.conftest import ApiClients
-from tests.api.url_walk import ROUTES, Route, ids_of
+from tests.api.url_walk import ROUTES, RUNNING, Route, ids_of
 from tests.cast import ACTOR, Cast
 from tests.console.url_walk import undone
 from tests.openapi_document import FILE, made
@@ -150,12 +151,17 @@ def prepared(route: Route, ids: dict[str, Any]) -> dict[str, Any]:
     return ids
 
 
-def completed(body: dict[str, Any], route: Route, ids: dict[str, Any]) -> dict[str, Any]:
+def completed(
+    client: ApiClient, body: dict[str, Any], route: Route, ids: dict[str, Any]
+) -> dict[str, Any]:
     """Return an example with what only this server knows."""
     if body.get("version_id") == VERSION_EXAMPLE:
         return {**body, "version_id": str(route.id_of("version_id", ids))}
     if "replaces" in body:
         return {**body, "replaces": ids["key_id"]}
+    if route.name == "import_apply":
+        digest = client.send("POST", route.path(ids).replace("apply", "preview"), EXAMPLE).json()
+        return {**body, "digest": digest["digest"]}
     if "digest" in body:
         tenant = Tenant.objects.get(slug=ids["slug"]).pk
         return {**body, "digest": make_plan(tenant, body["content"].encode()).digest}
@@ -176,7 +182,7 @@ def send_example(client: ApiClient, route: Route, ids: dict[str, Any]) -> Any:
     content = described(route).get("requestBody", {}).get("content", {})
     body = next((part["example"] for part in content.values()), None)
     if body is not None:
-        body = completed(body, route, ids)
+        body = completed(client, body, route, ids)
     if route.method == "PUT" and "kind" in body:  # which never changes
         row = primitive(route.id_of("primitive_id", ids))
         assert row is not None
@@ -189,11 +195,12 @@ def send_example(client: ApiClient, route: Route, ids: dict[str, Any]) -> Any:
 
 
 @pytest.mark.django_db
+@pytest.mark.usefixtures("jobs_here")
 def test_every_example_works_and_every_response_fits_its_schema(
     cast: Cast, clients: ApiClients
 ) -> None:
     ids, faults = ids_of(cast.acme), []
-    for route in ROUTES:
+    for route in (route for route in ROUTES if route.name not in RUNNING):
         with undone():
             its_ids = prepared(route, ids)
             response = send_example(client_for(route, clients), route, its_ids)

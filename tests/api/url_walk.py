@@ -86,6 +86,8 @@ def routes() -> Iterator[Route]:
 
 
 ROUTES = tuple(routes())
+RUNNING = ("tool_try", "tool_try_continue")
+"""Operations that run a tool. What they record is committed by a thread, so they have tests of their own."""
 
 
 def ids_of(tenant: TenantSnapshot) -> dict[str, Any]:

@@ -7,8 +7,6 @@ import pytest
 from django.test import Client
 
 from mcphost.catalogue import kinds
-from mcphost.kinds.http import openapi_finding, openapi_job
-from mcphost.sandbox.single import JobLimits
 from mcphost.vault.services import ensure_ring
 from tests.cast import Cast, Person
 from tests.console.tenant_data import Things, called, furnish
@@ -86,13 +84,3 @@ def stranger(cast: Cast, browse: Browser) -> Client:
 @pytest.fixture
 def staff(cast: Cast, browse: Browser) -> Client:
     return browse(cast.staff)
-
-
-@pytest.fixture
-def jobs_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """OpenAPI documents are read in this process: starting one for each takes half a second."""
-
-    def run_here(module: str, job: bytes, limits: JobLimits) -> bytes:
-        return openapi_job.run(job)
-
-    monkeypatch.setattr(openapi_finding, "run_single", run_here)

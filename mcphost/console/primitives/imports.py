@@ -4,56 +4,57 @@ The document is read in a process of its own for each page, and kept in between.
 or changed before the last step, which is one transaction.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django import forms as django_forms
 from django.contrib import messages
 from django.core.exceptions import ValidationError
-from django.db import transaction
 from django.http import HttpResponseBase, QueryDict
 from django.shortcuts import redirect
 from pydantic import ValidationError as ConfigError
 
 from mcphost.audit.records import Actor
-from mcphost.catalogue import documents, imported, validation
+from mcphost.catalogue import documents
 from mcphost.catalogue.documents import DocumentOwner, StoredDocument
-from mcphost.catalogue.errors import CatalogueError, InvalidPrimitiveError
-from mcphost.catalogue.validation import Inspected
+from mcphost.catalogue.import_rows import ImportedTools, OperationRow, rows_of
+from mcphost.catalogue.openapi_imports import (
+    MAX_SELECTED,
+    apply_rows,
+    inspect_rows,
+    is_whole_address,
+    missing_secrets,
+    unfit,
+)
 from mcphost.console.base import SignedInRequest, actor, form_input, of_tenant, page_of, show
 from mcphost.console.forms import forms
-from mcphost.console.forms.json_texts import CODE, check_values
+from mcphost.console.forms.json_texts import CODE
+from mcphost.console.forms.prompts import plain
 from mcphost.console.forms.uploads import in_words
-from mcphost.console.primitives.admission import Busy, UserSlots
-from mcphost.console.primitives.import_rows import (
-    ImportChoices,
-    ImportedTools,
-    OperationRow,
-    rows_of,
-)
 from mcphost.egress.client import EgressLimits
 from mcphost.egress.errors import EgressError
 from mcphost.kinds.config_problems import problem_sentence
 from mcphost.kinds.http.configs import HeaderConfig
 from mcphost.kinds.http.openapi_documents import MAX_BYTES, OpenApiError
-from mcphost.kinds.http.openapi_finding import FindingBusyError, FoundDocument, Reading, find
-from mcphost.kinds.http.openapi_places import place_in_document
+from mcphost.kinds.http.openapi_finding import (
+    FindingBusyError,
+    FoundDocument,
+    FoundOperation,
+    Reading,
+    find,
+)
 from mcphost.kinds.http.openapi_security import Credential
 from mcphost.sealing.tokens import SealError
 from mcphost.serving.execution.outgoing import fetch
+from mcphost.serving.user_slots import IMPORTS, Busy
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 from mcphost.vault.errors import VaultError
 from mcphost.vault.secrets.selectors import tenant_secrets
 
-MAX_CHOSEN: Final = 100
-"""The most operations that are created or changed at once: each has several fields."""
-MAX_AT_ONCE: Final = 2
-"""The most imports in a process: each has a process of its own. A tenant has one."""
 PREVIEW: Final = "_preview"
 CREATE: Final = "_create"
 """The names of the buttons that go on."""
@@ -68,8 +69,6 @@ _BUSY: Final = {
     Busy.TENANT: "Another user of this tenant imports a document now. Try again in a moment.",
     Busy.ALL: "Other tenants import documents now. Try again in a moment.",
 }
-
-admission: Final = UserSlots(MAX_AT_ONCE)
 
 
 class ImportForm(forms.ConsoleForm):
@@ -109,12 +108,7 @@ class ImportForm(forms.ConsoleForm):
 
     def clean_base_url(self) -> str:
         url: str = self.cleaned_data["base_url"]
-        try:
-            parts = urlsplit(url)
-            is_whole = parts.scheme in ("http", "https") and bool(parts.hostname)
-        except ValueError:
-            is_whole = False
-        if url and not is_whole:
+        if url and not is_whole_address(url):
             raise ValidationError("Give a whole address, such as https://api.example.com/v1.")
         return url
 
@@ -162,15 +156,38 @@ class Scheme:
 
 
 @dataclass(frozen=True, slots=True)
-class MissingSecret:
-    """A secret that is to be stored, and the hosts that it is for."""
+class SubmittedChoices:
+    """What was typed and chosen on the page."""
+
+    sent: QueryDict
+    secrets: frozenset[str]
+    header: HeaderConfig | None
+
+    @property
+    def sources(self) -> frozenset[str]:
+        return frozenset(self.sent.getlist("chosen"))
+
+    def name(self, operation: FoundOperation) -> str | None:
+        return self.sent.get(f"name-{operation.number}")
+
+    def description(self, operation: FoundOperation) -> str | None:
+        text = self.sent.get(f"description-{operation.number}")
+        return None if text is None else plain(text)
+
+    def resolution(self, operation: FoundOperation, field: str) -> str:
+        return self.sent.get(field, "")
+
+
+@dataclass(frozen=True, slots=True)
+class SecretLink:
+    """A missing secret, and the link to the form that stores it."""
 
     name: str
     hosts: Sequence[str]
 
     @property
     def query(self) -> str:
-        """The query of the link to the form that stores it."""
+        """The query of the link."""
         return urlencode({"name": self.name, "hosts": "\n".join(self.hosts)})
 
 
@@ -188,15 +205,6 @@ class Import:
     def selected_rows(self) -> list[OperationRow]:
         return [row for row in self.rows if row.selected and (row.is_new or row.can_change)]
 
-    def missing(self, secrets: Sequence[str]) -> Sequence[MissingSecret]:
-        """Return the secrets that the chosen operations need and the tenant has not."""
-        hosts: dict[str, set[str]] = {}
-        for row in self.selected_rows:
-            for name in row.secrets:
-                if name not in secrets:
-                    hosts.setdefault(name, set()).add(urlsplit(row.found_operation.url).netloc)
-        return [MissingSecret(name, sorted(of_name)) for name, of_name in hosts.items()]
-
     @property
     def size(self) -> str:
         """What the chosen new tools add to each `tools/list`."""
@@ -212,7 +220,7 @@ def page(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     document_import = _open_import(request, tenant, form, secrets) if form.is_valid() else None
     selected_rows = document_import.selected_rows if document_import else []
     previews = bool(document_import) and (PREVIEW in request.POST or CREATE in request.POST)
-    if document_import and previews and (refusal := _unfit(selected_rows)):
+    if document_import and previews and (refusal := unfit(selected_rows)):
         form.add_error(None, refusal)
         previews = False
     if document_import and previews and CREATE in request.POST:
@@ -240,7 +248,9 @@ def page(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         selected_rows=selected_rows,
         previews=previews,
         secrets=secrets,
-        missing=document_import.missing(secrets) if document_import and previews else (),
+        missing=[SecretLink(*secret) for secret in missing_secrets(selected_rows, secrets)]
+        if previews
+        else (),
     )
 
 
@@ -248,7 +258,7 @@ def _open_import(
     request: SignedInRequest, tenant: Tenant, form: ImportForm, secrets: Sequence[str]
 ) -> Import | None:
     """Read the document; None if it cannot be read, with the reason in the form."""
-    with admission.of(request.user.pk, tenant.pk) as busy:
+    with IMPORTS.of(request.user.pk, tenant.pk) as busy:
         if busy:
             form.add_error(None, _BUSY[busy])
             return None
@@ -280,7 +290,7 @@ def _read_import(
         location=document.location,
         below=form.cleaned_data["below"],
         secrets=secret_by_scheme,
-        sources=tools.sources.union(sent.getlist("chosen")[: 2 * MAX_CHOSEN]),
+        sources=tools.sources.union(sent.getlist("chosen")[: 2 * MAX_SELECTED]),
     )
     found_document = find(document.content, how, kept=kept is not None)
     if not any(operation.listed for operation in found_document.operations):
@@ -303,7 +313,7 @@ def _read_import(
         )
         for scheme, credential in credentials.items()
     ]
-    choices = ImportChoices(sent, frozenset(secret_by_scheme.values()), form.header)
+    choices = SubmittedChoices(sent, frozenset(secret_by_scheme.values()), form.header)
     return Import(kept, found_document, rows_of(found_document, tools, choices), tools, schemes)
 
 
@@ -332,57 +342,8 @@ def _chosen_secrets(sent: QueryDict, secrets: Sequence[str]) -> Mapping[str, str
     }
 
 
-def _unfit(rows: Sequence[OperationRow]) -> str:
-    """Return why these cannot be previewed; empty if they can."""
-    if not rows:
-        return "Choose at least one operation."
-    if len(rows) > MAX_CHOSEN:
-        return f"Choose at most {MAX_CHOSEN} operations at a time."
-    return ""
-
-
 def _apply(tenant: UUID, rows: Sequence[OperationRow], actor: Actor) -> bool:
-    """Create and change all, or nothing, and then note the problems of each. Return whether it did."""
-    inspected: list[tuple[OperationRow, Inspected]] = []
-    for row in rows:  # before the transaction, for it takes time
-        with _note_problems(row):
-            inspected.append((row, _inspected(tenant, row)))
-    with transaction.atomic():
-        for row, fields in inspected:
-            with _note_problems(row):
-                if row.tool is None:
-                    imported.create(tenant, fields, row.document_definition.stored, actor)
-                else:
-                    imported.change(row.tool, fields, row.document_definition.stored, actor)
-        wrong = any(row.problems for row in rows)
-        transaction.set_rollback(wrong)
-    return not wrong
-
-
-@contextmanager
-def _note_problems(row: OperationRow) -> Iterator[None]:
-    """Note the problems of an operation that is refused."""
-    try:
-        yield
-    except InvalidPrimitiveError as refusal:
-        row.problems = []
-        for path, sentences in refusal.problems.items():
-            field, *steps = path.split(".")
-            part = place_in_document(steps, row.fields.config) if field == "config" else field
-            label = f"{part[:1].upper()}{part[1:]}: " if part else ""
-            row.problems += [f"{label}{text}" for text in sentences]
-    except CatalogueError as refusal:
-        row.problems = [str(refusal)]
-    except ValidationError as refusal:
-        row.problems = refusal.messages
-
-
-def _inspected(tenant: UUID, row: OperationRow) -> Inspected:
-    """Raises Invalid, ValidationError."""
-    fields = row.fields
-    check_values(row.document_definition.stored)
-    check_values(fields.config)
-    return validation.inspect(tenant, fields)
+    return apply_rows(tenant, rows, inspect_rows(tenant, rows), actor)
 
 
 def _summary(done: Sequence[OperationRow]) -> str:

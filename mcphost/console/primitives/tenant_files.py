@@ -23,7 +23,6 @@ from mcphost.console.base import SignedInRequest, actor, form_input, of_tenant, 
 from mcphost.console.forms import forms
 from mcphost.console.forms.json_texts import CODE
 from mcphost.console.forms.uploads import in_words
-from mcphost.console.primitives.admission import Busy, UserSlots
 from mcphost.console.primitives.planned_changes import (
     ShownChange,
     ShownProblems,
@@ -33,6 +32,7 @@ from mcphost.console.primitives.planned_changes import (
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.sealing.tokens import SealError
 from mcphost.serving.execution import trials
+from mcphost.serving.user_slots import Busy, UserSlots
 from mcphost.tenant_file.documents import MAX_BYTES
 from mcphost.tenant_file.errors import InvalidFileError, MovedError
 from mcphost.tenant_file.exports import export
@@ -61,7 +61,7 @@ _BUSY: Final = {
     Busy.ALL: "Users of other tenants compare files now. Try again in a moment.",
 }
 
-admission: Final = UserSlots(MAX_AT_ONCE)
+slots: Final = UserSlots(MAX_AT_ONCE)
 
 
 class TenantFileForm(forms.ConsoleForm):
@@ -153,7 +153,7 @@ def _admitted(request: SignedInRequest, tenant: Tenant, form: TenantFileForm) ->
     if not form.is_valid():
         yield False
         return
-    with admission.of(request.user.pk, tenant.pk) as busy:
+    with slots.of(request.user.pk, tenant.pk) as busy:
         if busy:
             form.add_error(None, _BUSY[busy])
         yield busy is None

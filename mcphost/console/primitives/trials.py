@@ -36,7 +36,6 @@ from mcphost.console.forms import questions, schema_forms
 from mcphost.console.forms.kind_forms import kind_for
 from mcphost.console.primitive_words import WORDS
 from mcphost.console.primitives import trial_results
-from mcphost.console.primitives.admission import Busy, UserSlots
 from mcphost.console.primitives.definitions import labelled
 from mcphost.console.primitives.form import PrimitiveForm
 from mcphost.console.primitives.played_clients import ChosenClient, ClientForm
@@ -45,6 +44,7 @@ from mcphost.console.signin import may_enter
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.serving.execution import trials
 from mcphost.serving.execution.trials import REFUSAL, Trial, TrialEndedError
+from mcphost.serving.user_slots import TRIALS, Busy
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 
@@ -52,8 +52,6 @@ POLICY: Final = (
     "default-src 'none'; img-src 'self' data:; style-src 'self'; font-src 'self'; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'self'"
 )
-MAX_AT_ONCE: Final = 4
-"""The most trials in a process: each occupies a thread of Django's. Of a tenant one less."""
 RETRY_SECONDS: Final = 2
 CARRIED, RUN, ANSWER, END = "_trial", "_run", "_answer", "_end"
 _ENDED: Final = "Responses to its trials are no longer accepted. Nothing was run."
@@ -90,8 +88,6 @@ _FIELDS: Final = (
     "answer_within_seconds",
 )
 """The fields of a definition; icons say nothing about a call."""
-
-_admitted = UserSlots(MAX_AT_ONCE).of
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,7 +334,7 @@ def _run_round(
         tool_state=carried.tool_state,
         client=carried.chosen_client.played,
     )
-    with _admitted(request.user.pk, tenant.pk) as busy:
+    with TRIALS.of(request.user.pk, tenant.pk) as busy:
         if busy:
             response = _page(request, status=429, problems=[_BUSY[busy]])
             response.headers["Retry-After"] = str(RETRY_SECONDS)

@@ -17,8 +17,8 @@ from django.utils import timezone
 from mcphost.audit.models import Entry
 from mcphost.catalogue import documents
 from mcphost.catalogue.models import KeptDocument, Primitive
-from mcphost.console.primitives import imports
 from mcphost.kinds.http.openapi_documents import MAX_BYTES
+from mcphost.serving.user_slots import IMPORTS
 from mcphost.tenants.models import Tenant
 from mcphost.vault.secrets.fields import check_new
 from tests.cast import Cast
@@ -290,13 +290,13 @@ def test_imports_are_limited_to_one_per_user_and_tenant_and_two_per_process(
 ):
     fields = {"document": document()}
     here, other = cast.acme.id, cast.globex.id
-    with imports.admission.of(cast.operator.user.pk, other):
+    with IMPORTS.of(cast.operator.user.pk, other):
         assert "of yours is in progress" in errors(operator.post(PAGE, fields))
-    with imports.admission.of(-1, here):
+    with IMPORTS.of(-1, here):
         assert "Another user of this tenant" in errors(operator.post(PAGE, fields))
-    with imports.admission.of(-1, other):
+    with IMPORTS.of(-1, other):
         assert not errors(operator.post(PAGE, fields))
-        with imports.admission.of(-2, uuid4()):
+        with IMPORTS.of(-2, uuid4()):
             assert "Other tenants import" in errors(operator.post(PAGE, fields))
     assert not errors(operator.post(PAGE, fields))
 

@@ -200,7 +200,7 @@ def test_a_page_compares_no_more_lines_than_it_can_hold(operator, acme, monkeypa
 
 
 def test_users_compare_one_file_at_a_time(operator, acme, cast):
-    with tenant_files.admission.of(cast.operator.user.pk, acme.tenant):
+    with tenant_files.slots.of(cast.operator.user.pk, acme.tenant):
         text = text_of(compare(operator, file(READING)))
     assert "Another file of yours is being compared." in text
 

@@ -1,4 +1,4 @@
-"""Limit how many requests of an expensive page run at once in this process.
+"""Limit how many expensive requests of users run at once in this process: imports and trials.
 
 A user has one. Of all places the users of a tenant leave one to other tenants.
 """
@@ -7,6 +7,12 @@ from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from enum import Enum, auto
 from threading import Lock
+from typing import Final
+
+MAX_IMPORTS: Final = 2
+"""The most imports in a process: each has a process of its own. A tenant has one."""
+MAX_TRIALS: Final = 4
+"""The most trials in a process: each occupies a thread of Django's. Of a tenant one less."""
 
 
 class Busy(Enum):
@@ -46,3 +52,7 @@ class UserSlots:
             return Busy.ALL
         of_tenant = sum(busy_tenant == tenant for busy_tenant in self._busy.values())
         return Busy.TENANT if of_tenant >= self._limit - 1 else None
+
+
+IMPORTS: Final = UserSlots(MAX_IMPORTS)
+TRIALS: Final = UserSlots(MAX_TRIALS)

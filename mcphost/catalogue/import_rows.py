@@ -1,15 +1,14 @@
-"""The operations of a document on the page that imports them, beside the tools made of them."""
+"""The operations of an OpenAPI document that is imported, beside the tools that were made of them."""
 
 import hashlib
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 from uuid import UUID
 
 import orjson
-from django.http import QueryDict
 from pydantic import ValidationError as ConfigError
 
 from mcphost.catalogue import kinds, selectors
@@ -17,14 +16,13 @@ from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.catalogue.imported import definitions_of
 from mcphost.catalogue.rows import PrimitiveRow
 from mcphost.catalogue.states import PrimitiveState
-from mcphost.console.forms.kind_forms import HTTP
-from mcphost.console.forms.prompts import plain
 from mcphost.kinds.http.configs import HeaderConfig, HttpToolConfig
 from mcphost.kinds.http.openapi_finding import FoundDocument, FoundOperation
 from mcphost.kinds.http.openapi_merge import PartChange, ToolContent, changes, header_change, merged
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.tenants.models import Tenant
 
+HTTP: Final = "http"
 KEEP_TOOL: Final = "mine"
 TAKE_DOCUMENT: Final = "theirs"
 _MAX_SHOWN: Final = 600
@@ -34,7 +32,7 @@ _VARIABLE: Final = re.compile(r"(\.|;[^=/{}]*=)?\{[^{}]*\}")
 
 @dataclass(frozen=True, slots=True)
 class ChangeRow:
-    """A change of the document on the page. `choice` is what is chosen of a conflict."""
+    """A change of the document. `field` identifies it, `choice` is what is chosen of a conflict."""
 
     change: PartChange
     field: str
@@ -60,7 +58,7 @@ class ChangeRow:
 
 @dataclass
 class OperationRow:
-    """An operation on the page. `tool` is the one that was imported from it; `changes` are those of
+    """An operation. `tool` is the one that was imported from it; `changes` are those of
     the document since then, None if they cannot be told. `header` is what was chosen for operations
     without credentials."""
 
@@ -208,42 +206,51 @@ class ImportedTools:
         ]
 
 
-@dataclass(frozen=True, slots=True)
-class ImportChoices:
-    """What was typed and chosen on the page. `secrets` are those that were chosen for security schemes,
-    `header` is for operations without credentials."""
+class ImportChoices(Protocol):
+    """What was chosen for an import: which operations, and what becomes of each. `secrets` are those that
+    were chosen for security schemes, `header` is for operations without credentials."""
 
-    sent: QueryDict
-    secrets: frozenset[str] = frozenset()
-    header: HeaderConfig | None = None
+    @property
+    def sources(self) -> frozenset[str]: ...
+
+    @property
+    def secrets(self) -> frozenset[str]: ...
+
+    @property
+    def header(self) -> HeaderConfig | None: ...
+
+    def name(self, operation: FoundOperation) -> str | None:
+        """Return the name that was chosen for the tool; None for that of the document."""
+
+    def description(self, operation: FoundOperation) -> str | None:
+        """Return the description that was chosen; None for that of the document."""
+
+    def resolution(self, operation: FoundOperation, field: str) -> str:
+        """Return what was chosen of a conflict: KEEP_TOOL, TAKE_DOCUMENT, or an empty text."""
 
 
 def rows_of(
     document: FoundDocument, tools: ImportedTools, choices: ImportChoices
 ) -> tuple[OperationRow, ...]:
     """Return the operations to be shown, with what was typed and chosen."""
-    selected_sources = frozenset(choices.sent.getlist("chosen"))
     return tuple(
-        _row(found_operation, tools, choices, selected_sources)
+        _row(found_operation, tools, choices)
         for found_operation in document.operations
-        if found_operation.listed or found_operation.operation.source in selected_sources
+        if found_operation.listed or found_operation.operation.source in choices.sources
     )
 
 
 def _row(
-    found_operation: FoundOperation,
-    tools: ImportedTools,
-    choices: ImportChoices,
-    selected_sources: frozenset[str],
+    found_operation: FoundOperation, tools: ImportedTools, choices: ImportChoices
 ) -> OperationRow:
-    sent = choices.sent
     operation = found_operation.operation
-    name = sent.get(f"name-{found_operation.number}", operation.name).strip()
-    default_description = operation.description or operation.source
-    description = plain(
-        sent.get(f"description-{found_operation.number}", default_description)
-    ).strip()
-    row = OperationRow(found_operation, name, description, operation.source in selected_sources)
+    name, description = choices.name(found_operation), choices.description(found_operation)
+    if name is None:
+        name = operation.name
+    if description is None:
+        description = operation.description or operation.source
+    is_selected = operation.source in choices.sources
+    row = OperationRow(found_operation, name.strip(), description.strip(), is_selected)
     row.header = None if operation.credentials else choices.header
     row.tool = (
         tools.rows.get(Identity.of(found_operation.url, operation.source))
@@ -260,7 +267,7 @@ def _changes(
 ) -> Sequence[ChangeRow] | None:
     if row.tool is None:
         return ()
-    sent, tool_definition = choices.sent, _tool_definition(row.tool)
+    tool_definition = _tool_definition(row.tool)
     try:
         row_changes = list(
             changes(
@@ -276,7 +283,7 @@ def _changes(
         return None
     fields = [f"part-{row.found_operation.number}-{_digest(change)}" for change in row_changes]
     return [
-        ChangeRow(change, field, sent.get(field, ""))
+        ChangeRow(change, field, choices.resolution(row.found_operation, field))
         for change, field in zip(row_changes, fields, strict=True)
     ]
 

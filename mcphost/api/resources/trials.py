@@ -1,0 +1,252 @@
+"""Trials: a tool is run by an operator, its draft or a version of it, before clients can call it.
+
+A trial runs in rounds. What the tool asks for is in the response, with a state that the client sends back
+with its responses; the server keeps nothing between the rounds.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal, NamedTuple, Self
+from uuid import UUID
+
+from asgiref.sync import async_to_sync
+from django.core import signing
+from django.http import HttpResponse
+from pydantic import Field
+
+from mcphost.api.call import ApiCall
+from mcphost.api.endpoint import Endpoint
+from mcphost.api.operations import ApiOperation, operation
+from mcphost.api.problems import FieldFault, ProblemError, ProblemType, not_found
+from mcphost.api.representations import Fields, Representation
+from mcphost.api.resources.primitives import row_of
+from mcphost.catalogue import selectors
+from mcphost.catalogue.fields import PrimitiveFields, fingerprint
+from mcphost.catalogue.rows import PrimitiveRow
+from mcphost.kinds.primitive_types import PrimitiveType
+from mcphost.serving.execution import trials
+from mcphost.serving.execution.trials import REFUSAL, Trial, TrialEndedError, TrialRound
+from mcphost.serving.user_slots import TRIALS
+from mcphost.tenants.roles import Permission
+
+RETRY_SECONDS: Final = 2
+_SALT: Final = "mcphost.api.trials"
+_SECONDS: Final = 24 * 3600
+_DEFINED: Final = (
+    "config",
+    "kind",
+    "title",
+    "description",
+    "scopes",
+    "time_limit_seconds",
+    "answer_within_seconds",
+)
+"""What a version has of a definition; icons say nothing about a call."""
+_CHANGED: Final = "The tool has changed since the trial began."
+
+
+class TrialFields(Fields):
+    """What to call the tool with."""
+
+    arguments: dict[str, Any]
+    version_id: UUID | None = Field(
+        None, strict=False, description="The version to try; null: the working copy."
+    )
+
+
+class TrialResponseFields(Fields):
+    """Responses to the input requests of a round."""
+
+    state: str = Field(description="`state` of the round that asked.")
+    responses: dict[str, dict[str, Any] | None] = Field(
+        description="By key, as an MCP client sends them; null refuses the request."
+    )
+
+
+class TrialErrorRepresentation(Representation):
+    """The error that a client would receive."""
+
+    code: int
+    message: str
+
+
+class TrialRepresentation(Representation):
+    """What a round gave. `call_id` is that of the recorded call.
+
+    `result` is the tool's, as a client receives it. `input_requests` are by key, and wait for responses;
+    `invalid` says by key why the last responses were not accepted. `detail` is where and why a script
+    failed. `messages` are the notifications that a client would receive; `dropped` counts those that
+    were too many.
+    """
+
+    call_id: UUID
+    round: int
+    seconds: float
+    outcome: Literal["complete", "input_required", "refused"]
+    result: dict[str, Any] | None
+    input_requests: dict[str, dict[str, Any]]
+    invalid: dict[str, str]
+    state: str | None
+    error: TrialErrorRepresentation | None
+    detail: str
+    messages: list[dict[str, Any]]
+    dropped: int
+
+    @classmethod
+    def of(cls, trial_round: TrialRound, state: str | None) -> Self:
+        error = trial_round.error
+        outcome: Literal["complete", "input_required", "refused"] = "complete"
+        if error is not None:
+            outcome = "refused"
+        elif trial_round.requests:
+            outcome = "input_required"
+        return cls(
+            call_id=trial_round.call,
+            round=trial_round.number,
+            seconds=round(trial_round.seconds, 4),
+            outcome=outcome,
+            result=None if trial_round.result is None else dict(trial_round.result),
+            input_requests={key: dict(asked) for key, asked in trial_round.requests.items()},
+            invalid=dict(trial_round.invalid),
+            state=state,
+            error=error and TrialErrorRepresentation(code=error.code, message=error.message),
+            detail=trial_round.detail,
+            messages=[dict(message) for message in trial_round.received[:-1]],
+            dropped=trial_round.dropped,
+        )
+
+
+class TrialState(NamedTuple):
+    """What a client carries from round to round, signed for its user, tenant and tool."""
+
+    version: str
+    definition: str
+    arguments: Mapping[str, Any]
+    sealed: str = ""
+    tool_state: str = ""
+    call: str = ""
+
+
+class ToolTrial(Endpoint):
+    """`/tenants/{slug}/tools/{primitive_id}/try`."""
+
+    @operation(
+        ApiOperation(
+            "Try a tool: run its working copy or a version, and record it as a trial",
+            Permission.EDIT_TOOLS,
+            TrialRepresentation,
+            body=TrialFields,
+            example={"arguments": {}},
+        )
+    )
+    def post(
+        self, call: ApiCall, body: TrialFields, primitive_type: PrimitiveType, primitive_id: UUID
+    ) -> HttpResponse:
+        row = row_of(call, primitive_type, primitive_id)
+        version = str(body.version_id or "")
+        definition = _definition(row, version)
+        return _run(call, row, TrialState(version, fingerprint(definition), body.arguments), {})
+
+
+class ToolTrialContinuation(Endpoint):
+    """`/tenants/{slug}/tools/{primitive_id}/try/continue`."""
+
+    @operation(
+        ApiOperation(
+            "Respond to what a trial asked for, and run its next round",
+            Permission.EDIT_TOOLS,
+            TrialRepresentation,
+            body=TrialResponseFields,
+            example={
+                "state": "of the round before",
+                "responses": {"sure": {"action": "accept", "content": {"sure": True}}},
+            },
+        )
+    )
+    def post(
+        self,
+        call: ApiCall,
+        body: TrialResponseFields,
+        primitive_type: PrimitiveType,
+        primitive_id: UUID,
+    ) -> HttpResponse:
+        row = row_of(call, primitive_type, primitive_id)
+        responses = {
+            key: REFUSAL if response is None else response
+            for key, response in body.responses.items()
+        }
+        return _run(call, row, _opened(call, row, body.state), responses)
+
+
+def _run(
+    call: ApiCall, row: PrimitiveRow, state: TrialState, responses: Mapping[str, Mapping[str, Any]]
+) -> HttpResponse:
+    """Run a round outside of transactions, for what it records is committed by another thread."""
+    definition = _definition(row, state.version)
+    try:
+        if fingerprint(definition) != state.definition:
+            raise TrialEndedError(_CHANGED)
+        trial_round = _admitted_round(call, row, state, definition, responses)
+    except TrialEndedError as change:
+        if state.call:
+            trials.end(UUID(state.call), call.tenant.pk, str(change), call.actor)
+        raise
+    next_state = state._replace(
+        sealed=trial_round.state, tool_state=trial_round.tool_state, call=str(trial_round.call)
+    )
+    signed = signing.dumps(next_state, salt=_salt(call, row), compress=True)
+    shown = TrialRepresentation.of(trial_round, signed if trial_round.requests else None)
+    return call.perform(lambda: shown)
+
+
+def _admitted_round(
+    call: ApiCall,
+    row: PrimitiveRow,
+    state: TrialState,
+    definition: PrimitiveFields,
+    responses: Mapping[str, Mapping[str, Any]],
+) -> TrialRound:
+    user = call.credential.user
+    trial = Trial(
+        operator=user,
+        tenant=call.tenant.pk,
+        definition=definition,
+        arguments=state.arguments,
+        host=call.request.get_host(),
+        source=str(call.request.META.get("REMOTE_ADDR", "")),
+        primitive=row.id,
+        state=state.sealed,
+        responses=responses,
+        tool_state=state.tool_state,
+    )
+    with TRIALS.of(user.pk, call.tenant.pk) as busy:
+        if busy:
+            message = "Other trials are running. Try again when they have ended."
+            retry = {"Retry-After": str(RETRY_SECONDS)}
+            raise ProblemError(ProblemType.TOO_MANY, message, headers=retry)
+        return async_to_sync(trials.run)(trial)
+
+
+def _definition(row: PrimitiveRow, version_id: str) -> PrimitiveFields:
+    """Return what is tried: a version, or the working copy. Raises ProblemError (404)."""
+    if not version_id:
+        return row.fields
+    version = selectors.version(row.id, UUID(version_id))
+    if version is None:
+        raise not_found()
+    defined = {name: version.snapshot[name] for name in _DEFINED}
+    return PrimitiveFields(name=row.name, primitive_type=PrimitiveType.TOOL, **defined)
+
+
+def _opened(call: ApiCall, row: PrimitiveRow, signed: str) -> TrialState:
+    """Return the state of the round before. Raises ProblemError."""
+    try:
+        return TrialState(*signing.loads(signed, salt=_salt(call, row), max_age=_SECONDS))
+    except (signing.BadSignature, ValueError, TypeError):
+        fault = FieldFault("/state", "state", "It is not that of a trial of yours of this tool.")
+        message = "The trial cannot go on."
+        raise ProblemError(ProblemType.INVALID, message, [fault]) from None
+
+
+def _salt(call: ApiCall, row: PrimitiveRow) -> str:
+    fields = ",".join(TrialState._fields)
+    return f"{_SALT}:{fields}:{call.credential.user.pk}:{call.tenant.pk}:{row.id}"

@@ -1,0 +1,123 @@
+"""Tools are tried through the API: run, asked by them, and continued with responses."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from mcphost.audit.models import Entry
+from mcphost.audit.records import ROUND_FINISHED
+from mcphost.catalogue import services
+from mcphost.catalogue.fields import PrimitiveFields
+from mcphost.routing import process
+from mcphost.serving.user_slots import TRIALS
+from tests.api.client import ApiClient
+from tests.api.conftest import ApiClients
+from tests.api.test_document import validator
+from tests.cast import ACTOR, Cast
+from tests.console.primitives.test_trials import SCRIPT
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ACCEPTED = {"sure": {"action": "accept", "content": {"sure": True}}}
+
+
+@pytest.fixture
+def published(cast: Cast, clients: ApiClients) -> str:
+    """The address of a published tool."""
+    fields = PrimitiveFields("order", {"code": SCRIPT.strip()}, kind="script", description="Order.")
+    row = services.create(cast.acme.id, fields, ACTOR)
+    services.publish(row.id, ACTOR)
+    return f"/api/v1/tenants/acme/tools/{row.id}"
+
+
+@pytest.fixture
+async def tool(published: str) -> AsyncIterator[str]:
+    """The same, in a process that records."""
+    process.start()
+    yield published
+    await process.stop()
+
+
+def tried(client: ApiClient, tool: str, **body: Any) -> Any:
+    """Begin a trial, or continue it; return what its round gave."""
+    path = f"{tool}/try/continue" if "state" in body else f"{tool}/try"
+    response = client.send("POST", path, body)
+    assert response.status_code == 200, response.content
+    members = response.json()
+    validator("#/components/schemas/Trial").validate(members)
+    return members
+
+
+def test_a_trial_asks_for_input_goes_on_with_it_and_is_recorded(
+    clients: ApiClients, tool: str
+) -> None:
+    asking = tried(clients.operator, tool, arguments={"item": "tea"})
+    assert (asking["outcome"], asking["round"], asking["result"]) == ("input_required", 1, None)
+    assert asking["input_requests"]["sure"]["params"]["message"] == "Really order tea?"
+    assert [message["method"] for message in asking["messages"]] == [
+        "notifications/progress",
+        "notifications/message",
+    ]
+    done = tried(clients.operator, tool, state=asking["state"], responses=ACCEPTED)
+    assert (done["outcome"], done["round"], done["state"]) == ("complete", 2, None)
+    assert done["result"]["content"][0]["text"] == "accept tea"
+    assert done["call_id"] == asking["call_id"]
+    entries = Entry.objects.filter(call=done["call_id"], action=ROUND_FINISHED)
+    assert [entry.target for entry in entries] == ["order", "order"]
+
+
+def test_a_version_is_tried_as_it_was_published(clients: ApiClients, tool: str) -> None:
+    version = clients.owner.get(f"{tool}/versions").json()["items"][0]["id"]
+    code = 'async def order(item: str) -> str:\n    """Order."""\n    return "draft " + item'
+    config = {"config": {"code": code}}
+    assert clients.owner.send("PATCH", tool, config, etag="*").status_code == 200
+    assert tried(clients.owner, tool, arguments={"item": "tea"})["outcome"] == "complete"
+    earlier = tried(clients.owner, tool, arguments={"item": "tea"}, version_id=version)
+    assert earlier["outcome"] == "input_required"
+    unknown = {"arguments": {}, "version_id": str(uuid4())}
+    assert clients.owner.send("POST", f"{tool}/try", unknown).status_code == 404
+
+
+def test_a_refused_request_and_wrong_arguments_are_answered_as_to_a_client(
+    clients: ApiClients, tool: str
+) -> None:
+    asking = tried(clients.owner, tool, arguments={"item": "tea"})
+    refused = tried(clients.owner, tool, state=asking["state"], responses={"sure": None})
+    assert refused["result"]["isError"]
+    wrong = tried(clients.owner, tool, arguments={"item": 5})
+    assert wrong["outcome"] in ("complete", "refused")
+    assert wrong["error"] or wrong["result"]["isError"]
+
+
+def test_a_state_belongs_to_its_user_and_its_definition(clients: ApiClients, tool: str) -> None:
+    asking = tried(clients.operator, tool, arguments={"item": "tea"})
+    body = {"state": asking["state"], "responses": ACCEPTED}
+    path = f"{tool}/try/continue"
+    for client, state in ((clients.owner, body["state"]), (clients.operator, "another")):
+        response = client.send("POST", path, {**body, "state": state})
+        assert response.status_code == 422
+        assert response.json()["errors"][0]["pointer"] == "/state"
+    clients.owner.send("PATCH", tool, {"description": "Another."}, etag="*")
+    assert clients.operator.send("POST", path, body).status_code == 409
+    call = clients.owner.get(f"/api/v1/tenants/acme/calls/{asking['call_id']}").json()
+    assert call["state"] == "cancelled"
+
+
+def test_a_trial_waits_for_another_one_of_the_user(
+    cast: Cast, clients: ApiClients, tool: str
+) -> None:
+    with TRIALS.of(cast.operator.user.pk, cast.acme.id):
+        response = clients.operator.send("POST", f"{tool}/try", {"arguments": {"item": "tea"}})
+    assert (response.status_code, response.headers["Retry-After"]) == (429, "2")
+
+
+def test_a_repeated_trial_runs_once(clients: ApiClients, tool: str) -> None:
+    bodies = {
+        clients.owner.send(
+            "POST", f"{tool}/try", {"arguments": {"item": "tea"}}, Idempotency_Key="one"
+        ).content
+        for _ in range(2)
+    }
+    assert len(bodies) == 1
