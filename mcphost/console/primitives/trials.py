@@ -35,7 +35,7 @@ from mcphost.console.base import SignedInRequest, View, actor, of_tenant
 from mcphost.console.forms import questions, schema_forms
 from mcphost.console.forms.kind_forms import kind_for
 from mcphost.console.primitive_words import WORDS
-from mcphost.console.primitives import trial_results
+from mcphost.console.primitives import trial_conversation, trial_results
 from mcphost.console.primitives.admission import Busy, UserSlots
 from mcphost.console.primitives.definitions import labelled
 from mcphost.console.primitives.form import PrimitiveForm
@@ -98,8 +98,8 @@ _admitted = UserSlots(MAX_AT_ONCE).of
 class Carried:
     """What the page carries from round to round.
 
-    `open_requests` are by key; `rounds` says of each round so far how it ended and how
-    long it took, in seconds. `call` is the id of the call; `tool_state` is as in `Trial`. `client`
+    `open_requests` are by key; `rounds` has the rounds so far, as `trial_conversation` writes them, and
+    `began` when the first one began, in seconds since 1970. `call` is the id of the call; `tool_state` is as in `Trial`. `client`
     has the fields of a `ChosenClient`.
     """
 
@@ -108,7 +108,8 @@ class Carried:
     arguments: Mapping[str, Any] | None = None
     state: str = ""
     open_requests: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    rounds: Sequence[tuple[str, float]] = ()
+    rounds: Sequence[Mapping[str, Any]] = ()
+    began: float = 0.0
     call: str = ""
     tool_state: str = ""
     client: Mapping[str, Any] = field(default_factory=dict)
@@ -307,6 +308,7 @@ def _continue_trial(request: SignedInRequest, tenant: Tenant, carried: Carried) 
         tool=tool,
         request_forms=request_forms,
         rounds=carried.rounds,
+        call=carried.call,
         played=carried.chosen_client,
         carried=_signed(request, carried),
         end=_signed_end(request, carried),
@@ -314,7 +316,9 @@ def _continue_trial(request: SignedInRequest, tenant: Tenant, carried: Carried) 
 
 
 def _without_trial(carried: Carried) -> Carried:
-    return replace(carried, state="", open_requests={}, rounds=(), call="", tool_state="")
+    return replace(
+        carried, state="", open_requests={}, rounds=(), began=0.0, call="", tool_state=""
+    )
 
 
 def _run_round(
@@ -353,12 +357,14 @@ def _run_round(
         except TrialEndedError as change:
             _end_carried(request, tenant.pk, carried, str(change))
             return _page(request, status=409, problems=[f"{change} {_ENDED}"], ended=True)
-    ended = (trial_results.outcome(trial_round), round(trial_round.seconds, 4))
+    outcome = trial_results.outcome(trial_round)
+    began = carried.began or trial_round.began
     after = replace(
         carried,
         state=trial_round.state,
         open_requests=trial_round.requests,
-        rounds=[*carried.rounds, ended],
+        rounds=[*carried.rounds, trial_conversation.written(trial_round, outcome, began)],
+        began=began,
         call=str(trial_round.call),
         tool_state=trial_round.tool_state,
     )
@@ -367,10 +373,10 @@ def _run_round(
         tool=tool,
         played=carried.chosen_client,
         trial_round=trial_round,
-        outcome=ended[0],
+        outcome=outcome,
         rounds=after.rounds,
+        call=after.call if trial_round.is_recorded else "",
         blocks=list(trial_results.blocks(trial_round.result or {})),
-        notices=list(trial_results.notices(trial_round)),
         request_forms=_request_forms(trial_round.requests),
         form=None if trial_round.requests else _form(tool, None, after),
         client=ClientForm(None, after.chosen_client),
