@@ -371,3 +371,17 @@ def test_rounds_are_a_conversation_with_its_messages_and_lead_to_the_record(
     refused = begin(operator, SCRIPT.replace("Really", "Surely"), item="tea")
     wrong = answer(operator, refused, **{"answer-sure-action": "accept"})
     assert "The tool asks: Surely order tea?" in text(wrong), "also beside a form with mistakes"
+
+
+def test_the_call_of_a_saved_tool_can_be_copied_without_a_token_and_without_secrets(
+    operator: Client, acme: Things
+) -> None:
+    fields = PrimitiveFields("order", {"code": SCRIPT.strip()}, kind="script", description="Order.")
+    row = services.create(acme.tenant, fields, ACTOR)
+    path = f"/admin/t/acme/tools/{row.id}/try/"
+    asked = begin(operator, SCRIPT, path, item="it's tea")
+    done = text(answer(operator, asked, path, **DECLINED))
+    assert "Authorization: Bearer YOUR_TOKEN" in done
+    for part in ("elicitation_callback=answer", "client.callTool(", "mcphost console"):
+        assert part in done
+    assert "Copy as" not in text(begin(operator, item="tea")), "no client can call it"
