@@ -10,14 +10,15 @@
     area.remove();
   };
 
-  document.addEventListener("click", async (event) => {
+  const copy = async (event) => {
     const button = event.target.closest("[data-copy]");
     if (!button) return;
     await copied(button.closest(".c-copy, .c-snippet, .c-id").querySelector("code").textContent);
     const word = button.textContent;
     button.textContent = "Copied";
     setTimeout(() => { button.textContent = word; }, 2000);
-  });
+  };
+  document.addEventListener("click", copy);
 
   // A form that comes back with errors: what is typed next is for the first wrong field.
   const wrong = [...document.querySelectorAll(".c-wrong :is(input, select, textarea)")];
@@ -71,7 +72,13 @@
     form.querySelector(".c-buttons").before(note);
     note.scrollIntoView({ block: "nearest" });
   };
-  const guarded = () => frame.contentDocument?.addEventListener("submit", measured);
+  const guarded = () => {
+    const inside = frame.contentDocument;
+    inside?.addEventListener("submit", measured);
+    // The document in the frame has no scripts of its own.
+    inside?.addEventListener("click", copy);
+    inside?.querySelectorAll("[data-copy]").forEach((button) => { button.hidden = false; });
+  };
   // A trial that waits for its operator ends with its page, and when another one begins in its place. At "submit", since
   // a form may end the session.
   const abandon = () => {

@@ -21,6 +21,7 @@ from tests.e2e.node_client import FOLDER, NODE, NodeClient
 from tests.e2e.processes import Server
 
 SAID = "it's said"
+STAYS = f"{SAID} stays as it is."
 SECONDS = 60
 INSPECTOR = FOLDER / "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js"
 
@@ -45,6 +46,59 @@ def printed(*words: str, folder: Path) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def copied(server: Server, revision: str) -> dict[str, str]:
+    """The programs that make a call which asks, as Try it shows them."""
+    called = ExampleCall(
+        "deploy",
+        {"service": SAID, "version": "1"},
+        responses=[{"action": "accept", "content": {"deploy": False}}],
+        revision=revision,
+        capabilities={"elicitation": {"form": {}}},
+    )
+    return {
+        program.title: program.text.replace(clients.STAND_IN, server.token)
+        for program in clients.calling_programs(server.url, called)
+    }
+
+
+REVISIONS = ("2026-07-28", "2025-11-25", "2025-06-18")
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_a_copied_curl_command_makes_the_call_of_its_revision(
+    server: Server, tmp_path: Path, revision: str
+) -> None:
+    # In a session the input request keeps the stream open.
+    text = copied(server, revision)["curl"].replace("  -d '", "  -m 5 -d '")
+    done = subprocess.run(
+        ["bash", "-c", text],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert "elicitation/create" in done.stdout
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_a_copied_python_program_answers_what_the_tool_asks(
+    server: Server, tmp_path: Path, revision: str
+) -> None:
+    program = tmp_path / "call.py"
+    program.write_text(copied(server, revision)["Python"])
+    assert STAYS in printed(sys.executable, str(program), folder=tmp_path)
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_a_copied_typescript_program_answers_what_the_tool_asks(
+    server: Server, node: NodeClient, revision: str
+) -> None:
+    program = node.folder / "call-snippet.mjs"
+    program.write_text(copied(server, revision)["TypeScript"])
+    assert STAYS in printed(str(NODE), program.name, folder=node.folder)
 
 
 def test_the_curl_snippet_calls_the_tool(pasted: dict[str, str], tmp_path: Path) -> None:

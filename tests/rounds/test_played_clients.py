@@ -1,18 +1,24 @@
 """A trial plays a client of any revision: it gets what such a client gets, decided by the same code."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from mcphost.catalogue.fields import PrimitiveFields
+from mcphost.catalogue.services import grant_function
 from mcphost.protocol.tasks import EXTENSION
 from mcphost.routing import process
+from mcphost.sealing.tokens import key_id
 from mcphost.serving.context import TaskMode
+from mcphost.serving.database import in_database
 from mcphost.serving.execution import trials
+from mcphost.serving.execution.deliveries import TRIAL_SECONDS
 from mcphost.serving.execution.played_client import OPAQUE, PlayedClient
 from mcphost.serving.execution.trials import REFUSAL, Trial, TrialRound
-from tests.cast import Cast
+from tests.cast import ACTOR, Cast
+from tests.plugins.canaries import CANARY
 from tests.rounds.client_steps import EVERYTHING, FORMS, accept, calling
 from tests.serving.legacy.callers import Caller
 
@@ -147,3 +153,46 @@ async def test_tasks_are_offered_to_the_clients_that_can_follow_them(
         assert refused in tried.error.message
     else:
         assert tried.error is None
+
+
+async def test_all_messages_of_a_round_are_shown_with_what_seals_its_state(asking: Cast):
+    first = script(asking, PlayedClient("2025-11-25"))
+    began = await trials.run(first)
+    senders = [(message.sender, message.body.get("method")) for message in began.exchanged]
+    assert senders == [
+        ("client", "initialize"),
+        ("server", None),
+        ("client", "tools/call"),
+        ("server", "notifications/progress"),
+        ("server", "elicitation/create"),
+    ]
+    times = [message.at for message in began.exchanged]
+    assert times == sorted(times)
+    assert began.sealed is not None
+    assert (began.sealed.size, began.sealed.key) == (len(began.state), key_id(began.state))
+    assert 0 < began.sealed.expires_at - began.began <= TRIAL_SECONDS + began.seconds
+    done = await trials.run(answered(first, began, size=accept(size="s")))
+    assert [message.sender for message in done.exchanged] == ["client", "server"]
+    assert done.sealed is None
+
+
+async def test_secret_arguments_are_redacted_in_the_messages_of_a_trial(asking: Cast) -> None:
+    fields = PrimitiveFields("", {"function": "probe.write"})
+    await in_database(grant_function, asking.acme.id, "probe.write", ACTOR)
+    done = await trials.run(Trial(asking.operator.user, asking.acme.id, fields, {"text": CANARY}))
+    assert done.error is None
+    request = done.exchanged[0].body
+    assert request["params"]["arguments"] == {"text": "[redacted]"}
+
+
+async def test_a_call_that_was_refused_before_it_ran_has_no_record(asking: Cast) -> None:
+    config = {
+        "code": 'def order() -> str:\n    """Order."""\n    return "tea"',
+        "tasks": "required",
+    }
+    fields = PrimitiveFields("", config, kind="script")
+    refused = Trial(
+        asking.operator.user, asking.acme.id, fields, {}, client=PlayedClient(declares={})
+    )
+    assert not (await trials.run(refused)).is_recorded
+    assert (await trials.run(replace(refused, client=PlayedClient()))).is_recorded

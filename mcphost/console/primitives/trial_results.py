@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from mcphost.console.forms.json_texts import json_text
 from mcphost.console.forms.prompts import blob_of
 from mcphost.console.forms.uploads import Blob
 from mcphost.serving.execution.trials import TrialRound
@@ -25,14 +24,6 @@ class ResultBlock:
     uri: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Notice:
-    """A progress or log message: `kind` is "progress" or the log level."""
-
-    kind: str
-    text: str
-
-
 def blocks(result: Mapping[str, Any]) -> Iterator[ResultBlock]:
     """Yield the content of a tool's result."""
     for content in result.get("content", ()):
@@ -45,19 +36,6 @@ def blocks(result: Mapping[str, Any]) -> Iterator[ResultBlock]:
             blob=_blob(content),
             uri=str(inside.get("uri", "")),
         )
-
-
-def notices(trial_round: TrialRound) -> Iterator[Notice]:
-    """Yield the progress and the log messages of a round."""
-    for message in trial_round.received:
-        method, params = message.get("method", ""), message.get("params", {})
-        if method == "notifications/progress":
-            total = f" of {params['total']:g}" if "total" in params else ""
-            done = f"{params['progress']:g}{total}"
-            yield Notice("progress", f"{done} {params.get('message', '')}".strip())
-        elif method == "notifications/message":
-            data = params.get("data")
-            yield Notice(str(params["level"]), data if isinstance(data, str) else json_text(data))
 
 
 def outcome(trial_round: TrialRound) -> str:

@@ -31,16 +31,18 @@ from mcphost.catalogue.drafts import compile_draft
 from mcphost.catalogue.errors import InvalidPrimitiveError
 from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.catalogue.snapshots import ToolSnapshot
-from mcphost.console.base import SignedInRequest, View, actor, of_tenant
+from mcphost.console.base import SignedInRequest, View, actor, mcp_url, of_tenant
 from mcphost.console.forms import questions, schema_forms
 from mcphost.console.forms.kind_forms import kind_for
 from mcphost.console.primitive_words import WORDS
-from mcphost.console.primitives import trial_results
+from mcphost.console.primitives import trial_conversation, trial_results
 from mcphost.console.primitives.definitions import labelled
 from mcphost.console.primitives.form import PrimitiveForm
 from mcphost.console.primitives.played_clients import ChosenClient, ClientForm
 from mcphost.console.primitives.primitives import row_of
 from mcphost.console.signin import may_enter
+from mcphost.console.tenants.client_programs import ExampleCall
+from mcphost.console.tenants.clients import Snippet, calling_programs
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.serving.execution import trials
 from mcphost.serving.execution.trials import REFUSAL, Trial, TrialEndedError
@@ -94,9 +96,9 @@ _FIELDS: Final = (
 class Carried:
     """What the page carries from round to round.
 
-    `open_requests` are by key; `rounds` says of each round so far how it ended and how
-    long it took, in seconds. `call` is the id of the call; `tool_state` is as in `Trial`. `client`
-    has the fields of a `ChosenClient`.
+    `open_requests` are by key; `rounds` has the rounds so far, as `trial_conversation` writes them, and
+    `began` when the first one began, in seconds since 1970. `call` is the id of the call; `tool_state` is as in `Trial`. `client`
+    has the fields of a `ChosenClient`; `answers` the responses of each round, by key.
     """
 
     definition: Mapping[str, Any]
@@ -104,10 +106,12 @@ class Carried:
     arguments: Mapping[str, Any] | None = None
     state: str = ""
     open_requests: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    rounds: Sequence[tuple[str, float]] = ()
+    rounds: Sequence[Mapping[str, Any]] = ()
+    began: float = 0.0
     call: str = ""
     tool_state: str = ""
     client: Mapping[str, Any] = field(default_factory=dict)
+    answers: Sequence[Mapping[str, Any]] = ()
 
     @property
     def chosen_client(self) -> ChosenClient:
@@ -303,6 +307,7 @@ def _continue_trial(request: SignedInRequest, tenant: Tenant, carried: Carried) 
         tool=tool,
         request_forms=request_forms,
         rounds=carried.rounds,
+        call=carried.call,
         played=carried.chosen_client,
         carried=_signed(request, carried),
         end=_signed_end(request, carried),
@@ -310,7 +315,16 @@ def _continue_trial(request: SignedInRequest, tenant: Tenant, carried: Carried) 
 
 
 def _without_trial(carried: Carried) -> Carried:
-    return replace(carried, state="", open_requests={}, rounds=(), call="", tool_state="")
+    return replace(
+        carried,
+        state="",
+        open_requests={},
+        rounds=(),
+        began=0.0,
+        call="",
+        tool_state="",
+        answers=(),
+    )
 
 
 def _run_round(
@@ -349,12 +363,15 @@ def _run_round(
         except TrialEndedError as change:
             _end_carried(request, tenant.pk, carried, str(change))
             return _page(request, status=409, problems=[f"{change} {_ENDED}"], ended=True)
-    ended = (trial_results.outcome(trial_round), round(trial_round.seconds, 4))
+    outcome = trial_results.outcome(trial_round)
+    began = carried.began or trial_round.began
     after = replace(
         carried,
         state=trial_round.state,
         open_requests=trial_round.requests,
-        rounds=[*carried.rounds, ended],
+        rounds=[*carried.rounds, trial_conversation.written(trial_round, outcome, began)],
+        began=began,
+        answers=[*carried.answers, *([dict(responses)] if responses else [])],
         call=str(trial_round.call),
         tool_state=trial_round.tool_state,
     )
@@ -363,16 +380,40 @@ def _run_round(
         tool=tool,
         played=carried.chosen_client,
         trial_round=trial_round,
-        outcome=ended[0],
+        outcome=outcome,
         rounds=after.rounds,
+        call=after.call if trial_round.is_recorded else "",
         blocks=list(trial_results.blocks(trial_round.result or {})),
-        notices=list(trial_results.notices(trial_round)),
         request_forms=_request_forms(trial_round.requests),
+        programs=_programs(request, tool, after),
         form=None if trial_round.requests else _form(tool, None, after),
         client=ClientForm(None, after.chosen_client),
         carried=_signed(request, after),
         end=_signed_end(request, after),
     )
+
+
+def _programs(
+    request: SignedInRequest, tool: ToolSnapshot, carried: Carried
+) -> tuple[Snippet, ...]:
+    """What makes the call outside of the console; nothing for a tool that is not saved."""
+    if not carried.primitive:
+        return ()
+    client = carried.chosen_client
+    called = ExampleCall(
+        tool.name,
+        tool.input_redactor.redact(carried.arguments or {}),
+        tool.param_headers,
+        [
+            response
+            for responses in carried.answers
+            for response in responses.values()
+            if "action" in response
+        ],
+        client.revision,
+        client.played.capabilities,
+    )
+    return calling_programs(mcp_url(request, request.tenant.slug), called)
 
 
 def _request_forms(

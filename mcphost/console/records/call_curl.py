@@ -113,6 +113,29 @@ def request_body(method: str, params: Json, id: int = 1) -> str:
     return json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 
 
+def session_commands(
+    url: str, common: Sequence[str], revision: Revision, capabilities: Json, body: str
+) -> str:
+    """The commands of a session: initialize, the notification that it is done, and a request. `common` are the headers of
+    all of them."""
+    versioned = [quote(f"MCP-Protocol-Version: {revision.name}")] if revision.header else []
+    start = {
+        "protocolVersion": revision.name,
+        "capabilities": capabilities,
+        "clientInfo": _CLIENT,
+    }
+    begun = command(url, common, quote(request_body("initialize", start, 0)), "-si")
+    ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    headers = [*common, *versioned, _SESSION]
+    return "\n".join(
+        (
+            f"MCP_SESSION=$({begun} | tr -d '\\r' | awk 'tolower($1) == \"mcp-session-id:\" {{print $2}}')",
+            command(url, headers, quote(json.dumps(ready))),
+            command(url, headers, body),
+        )
+    )
+
+
 def _headers(repetition: Repetition) -> list[str]:
     """The headers of a request of the stateless revision, as shell words."""
     first = repetition.first
@@ -146,23 +169,13 @@ def _mirrored(
 
 
 def _in_session(repetition: Repetition, revision: Revision) -> str:
-    """The commands of a session: initialize, the notification that it is done, and the call."""
-    versioned = [quote(f"MCP-Protocol-Version: {revision.name}")] if revision.header else []
-    common = _common(repetition.first)
-    start = {
-        "protocolVersion": revision.name,
-        "capabilities": _capabilities(repetition.call),
-        "clientInfo": _CLIENT,
-    }
-    begun = command(repetition.url, common, quote(request_body("initialize", start, 0)), "-si")
-    ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-    headers = [*common, *versioned, _SESSION]
-    return "\n".join(
-        (
-            f"MCP_SESSION=$({begun} | tr -d '\\r' | awk 'tolower($1) == \"mcp-session-id:\" {{print $2}}')",
-            command(repetition.url, headers, quote(json.dumps(ready))),
-            command(repetition.url, headers, _body(repetition, {})),
-        )
+    """The commands of a session that make the call."""
+    return session_commands(
+        repetition.url,
+        _common(repetition.first),
+        revision,
+        _capabilities(repetition.call),
+        _body(repetition, {}),
     )
 
 

@@ -37,6 +37,12 @@ def coloured_beginning(value: Any) -> SafeString:
     return _coloured(visible(beginning(pretty(value))), MAX_COLOURED // 4)
 
 
+@register.filter
+def coloured_text(text: str) -> SafeString:
+    """JSON that is a text already, in colours."""
+    return _coloured(visible(text), MAX_COLOURED // 4)
+
+
 def _coloured(text: str, limit: int = MAX_COLOURED) -> SafeString:
     parts: list[str] = []
     end = 0

@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
+from mcphost.protocol.revisions import REVISIONS
 from mcphost.protocol.schemas import ParamHeader
 
 _PYTHON: Final = """\
@@ -12,16 +13,27 @@ import asyncio
 
 import mcp.client.streamable_http as http
 from mcp.client import Client
-
+{answer}
 client = http.create_mcp_http_client({{"Authorization": {authorization!r}}})
 
 
 async def main():
-    async with Client(http.streamable_http_client({url!r}, http_client=client)) as server:
+    async with Client(http.streamable_http_client({url!r}, http_client=client){options}) as server:
         print(*[tool.name for tool in (await server.list_tools()).tools])
 {call}
 
 asyncio.run(main())"""
+_PYTHON_ANSWER: Final = """\
+from mcp_types import ElicitResult
+
+responses = iter({!r})
+
+
+async def answer(context, params):
+    print(params.message)
+    return ElicitResult(**next(responses))
+
+"""
 _PYTHON_CALL: Final = "print(await server.call_tool({!r}, {!r}))\n"
 _PYTHON_SIGN_IN: Final = """\
 import asyncio
@@ -86,9 +98,16 @@ _TYPESCRIPT: Final = """\
 import {{ Client, StreamableHTTPClientTransport }} from '@modelcontextprotocol/client';
 
 const headers = {headers};
-const client = new Client({{ name: 'first-steps', version: '1.0.0' }});
-await client.connect(new StreamableHTTPClientTransport(new URL({url}), {{ requestInit: {{ headers }} }}));
+const client = new Client({{ name: 'first-steps', version: '1.0.0' }}{options});
+{answer}await client.connect(new StreamableHTTPClientTransport(new URL({url}), {{ requestInit: {{ headers }} }}));
 {use}"""
+_TYPESCRIPT_ANSWER: Final = """\
+const responses = {};
+client.setRequestHandler('elicitation/create', async ({{ params }}) => {{
+  console.log(params.message);
+  return responses.shift();
+}});
+"""
 _TYPESCRIPT_SIGN_IN: Final = """\
 import {{ createServer }} from 'node:http';
 import {{ Client, StreamableHTTPClientTransport, UnauthorizedError }} from '@modelcontextprotocol/client';
@@ -143,17 +162,32 @@ console.log(tools.map(({ name }) => name).join(' '));
 
 @dataclass(frozen=True, slots=True)
 class ExampleCall:
-    """A tool to call, with arguments that fit its schema."""
+    """A tool to call, with arguments that fit its schema.
+
+    `responses` answer the forms and pages that it asks for, in this order. `revision` is what the client
+    speaks, empty for its default; `capabilities` is what it declares to be asked.
+    """
 
     tool: str
     arguments: Mapping[str, Any]
     mirrored: Sequence[ParamHeader] = ()
+    responses: Sequence[Mapping[str, Any]] = ()
+    revision: str = ""
+    capabilities: Mapping[str, Any] = field(default_factory=dict)
 
 
 def python(url: str, authorization: str, called: ExampleCall | None) -> str:
     """Return a program that sends a token, lists the tools and makes the call."""
     call = _python_call(called, indent=8)
-    return _PYTHON.format(url=url, authorization=authorization, call=call)
+    answer, options = "", ""
+    if called is not None and called.responses:
+        answer = _PYTHON_ANSWER.format([dict(response) for response in called.responses])
+        options = ", elicitation_callback=answer"
+    if called is not None and called.revision in REVISIONS:
+        options += ', mode="legacy"'
+    return _PYTHON.format(
+        url=url, authorization=authorization, call=call, answer=answer, options=options
+    )
 
 
 def python_sign_in(url: str, called: ExampleCall | None) -> str:
@@ -164,7 +198,16 @@ def python_sign_in(url: str, called: ExampleCall | None) -> str:
 def typescript(url: str, authorization: str, called: ExampleCall | None) -> str:
     """Return a program that sends a token, lists the tools and makes the call."""
     headers = json.dumps({"Authorization": authorization})
-    return _TYPESCRIPT.format(url=json.dumps(url), headers=headers, use=_typescript_use(called))
+    answer = ""
+    if called is not None and called.responses:
+        answer = _TYPESCRIPT_ANSWER.format(json.dumps(list(called.responses)))
+    return _TYPESCRIPT.format(
+        url=json.dumps(url),
+        headers=headers,
+        use=_typescript_use(called),
+        answer=answer,
+        options=_typescript_options(called),
+    )
 
 
 def typescript_sign_in(url: str, called: ExampleCall | None) -> str:
@@ -176,6 +219,20 @@ def _python_call(called: ExampleCall | None, indent: int) -> str:
     if called is None:
         return ""
     return " " * indent + _PYTHON_CALL.format(called.tool, dict(called.arguments))
+
+
+def _typescript_options(called: ExampleCall | None) -> str:
+    """The second argument of the client, with a comma; empty if all of it is the default."""
+    if called is None or not called.revision:
+        return ""
+    options: dict[str, Any] = {}
+    if called.responses:
+        options["capabilities"] = {"elicitation": called.capabilities.get("elicitation", {})}
+    if called.revision in REVISIONS:
+        options["supportedProtocolVersions"] = [called.revision]
+    else:
+        options["versionNegotiation"] = {"mode": "auto"}
+    return f", {json.dumps(options)}"
 
 
 def _typescript_use(called: ExampleCall | None) -> str:

@@ -12,12 +12,25 @@ from mcphost.console.records.call_curl import (
     request_body,
     request_headers,
     request_meta,
+    session_commands,
 )
 from mcphost.console.tenants import client_programs as programs
 from mcphost.console.tenants.client_programs import ExampleCall
+from mcphost.protocol.revisions import REVISIONS
 from mcphost.protocol.schemas import ParamHeader
 
 STAND_IN = "YOUR_TOKEN"
+_COMMON = tuple(
+    map(
+        quote,
+        (
+            f"Authorization: Bearer {STAND_IN}",
+            "Content-Type: application/json",
+            "Accept: application/json, text/event-stream",
+        ),
+    )
+)
+"""The headers of all requests, as shell words."""
 TERMINAL: Final = "in a terminal"
 NODE: Final = "in a terminal, with Node 22 or later"
 PIP: Final = "pip install mcp"
@@ -279,19 +292,33 @@ def curl(
     named: str,
     params: Mapping[str, Any],
     mirrored: Sequence[ParamHeader] = (),
+    capabilities: Mapping[str, Any] = ALL_CAPABILITIES,
 ) -> str:
     """Return a `curl` command for one request, of a client that can be asked anything; `named` is the value of `Mcp-Name`,
     if it has one, and `mirrored` are the arguments that the tool wants in headers too."""
-    headers = (
-        *map(
-            quote,
-            (
-                f"Authorization: Bearer {STAND_IN}",
-                "Content-Type: application/json",
-                "Accept: application/json, text/event-stream",
-            ),
-        ),
-        *request_headers(method, named, params.get("arguments"), mirrored),
-    )
-    body = request_body(method, {**request_meta(ALL_CAPABILITIES), **params})
+    headers = (*_COMMON, *request_headers(method, named, params.get("arguments"), mirrored))
+    body = request_body(method, {**request_meta(dict(capabilities)), **params})
     return command(url, headers, quote(body))
+
+
+def calling_programs(url: str, called: ExampleCall) -> tuple[Snippet, ...]:
+    """Return what makes a call in a client's revision: for `curl`, Python and TypeScript, with a stand-in for the token.
+
+    `curl` makes the first request only; the programs answer what the tool asks.
+    """
+    authorization = f"Bearer {STAND_IN}"
+    return (
+        Snippet("curl", TERMINAL, _call_with_curl(url, called)),
+        Snippet("Python", PIP, programs.python(url, authorization, called)),
+        Snippet("TypeScript", NPM, programs.typescript(url, authorization, called)),
+    )
+
+
+def _call_with_curl(url: str, called: ExampleCall) -> str:
+    params = {"name": called.tool, "arguments": dict(called.arguments)}
+    capabilities = dict(called.capabilities)
+    revision = REVISIONS.get(called.revision)
+    if revision is None:
+        return curl(url, "tools/call", called.tool, params, called.mirrored, capabilities)
+    body = quote(request_body("tools/call", params))
+    return session_commands(url, _COMMON, revision, capabilities, body)

@@ -69,6 +69,8 @@ PATIENCE_SECONDS: Final = 30.0
 """How much longer a round may take that waits for a link, which its time limit does not count."""
 MAX_MESSAGES: Final = 200
 MAX_BYTES: Final = 256 * 1024
+CLIENT, SERVER = "client", "server"
+"""The senders of messages."""
 REFUSED: Final = "The operator refused the request in the console."
 _ENDING: Final = frozenset({PrimitiveState.DISABLED, PrimitiveState.ARCHIVED})
 """A tool that comes into one of these states accepts no response any more, not of a trial either."""
@@ -98,6 +100,22 @@ class Trial:
     client: PlayedClient = CONSOLE
 
 
+class TrialMessage(NamedTuple):
+    """A message between the played client and the server. `at` is in seconds since the round began."""
+
+    sender: str
+    at: float
+    body: Mapping[str, Any]
+
+
+class TrialState(NamedTuple):
+    """The sealed state of a trial: its size in bytes, the id of its key, and its expiry in seconds since 1970."""
+
+    size: int
+    key: str
+    expires_at: float
+
+
 class TrialEndedError(Exception):
     """The trial may not go on, because its tool has changed: the text says how."""
 
@@ -113,7 +131,9 @@ class TrialRound:
     where and why the tool failed. `received` are the messages that the played client would receive:
     notifications, then what ends the round. `dropped` counts the notifications that were too many.
     `tool_state` is the state of the saved tool when the trial began, for the next round. `task` is
-    when the call of such a client becomes a task; a trial does not.
+    when the call of such a client becomes a task; a trial does not. `exchanged` are all messages of
+    the round, both ways, redacted as records are. It `began` at that time, in seconds since 1970.
+    `sealed` describes `state`. `is_recorded`: the call has a record, because it was not refused before.
     """
 
     call: UUID
@@ -129,6 +149,10 @@ class TrialRound:
     dropped: int = 0
     tool_state: str = ""
     task: TaskMode = TaskMode.NEVER
+    exchanged: Sequence[TrialMessage] = ()
+    began: float = 0.0
+    sealed: TrialState | None = None
+    is_recorded: bool = True
 
 
 class _Watched:
@@ -150,6 +174,7 @@ class _Received:
 
     def __init__(self) -> None:
         self.messages: list[bytes] = []
+        self.times: list[float] = []
         self.dropped = 0
         self._bytes = 0
 
@@ -157,6 +182,7 @@ class _Received:
         self._bytes += len(message)
         if len(self.messages) < MAX_MESSAGES and self._bytes <= MAX_BYTES:
             self.messages.append(message)
+            self.times.append(time.perf_counter())
         else:
             self.dropped += 1
 
@@ -173,7 +199,7 @@ async def run(trial: Trial) -> TrialRound:
     watched, stream = _Watched(tool.program), _Received()
     seconds = min(tool.time_limit or options().tool_seconds, MAX_SECONDS)
     turn = _turn(trial, prepared.user, tenant, replace(tool, program=watched, time_limit=seconds))
-    began = time.perf_counter()
+    began, began_at = time.perf_counter(), time.time()
     reply, error, received = None, None, list[Json]()
     try:
         async with asyncio.timeout(MAX_SECONDS + PATIENCE_SECONDS):
@@ -191,10 +217,11 @@ async def run(trial: Trial) -> TrialRound:
     if error is not None:
         answer = trial.client.error(turn.call.round, error)
         received = [orjson.loads(messages.error_response(answer))]
+    seconds = time.perf_counter() - began
     return TrialRound(
         call=turn.call.id,
         number=turn.call.round,
-        seconds=time.perf_counter() - began,
+        seconds=seconds,
         result=reply.result if isinstance(reply, Answered) else None,
         requests=reply.requests if isinstance(reply, Asking) else {},
         state=reply.state if isinstance(reply, Asking) else "",
@@ -205,6 +232,17 @@ async def run(trial: Trial) -> TrialRound:
         dropped=stream.dropped,
         tool_state=prepared.tool_state,
         task=stored_tasks.requested_mode(turn.incoming, tool.task_support),
+        exchanged=[
+            *_sent(trial, turn, tool),
+            *(
+                TrialMessage(SERVER, at - began, orjson.loads(message))
+                for message, at in zip(stream.messages, stream.times, strict=True)
+            ),
+            *(TrialMessage(SERVER, seconds, _redacted(tool, message)) for message in received),
+        ],
+        began=began_at,
+        sealed=await _described(turn, reply),
+        is_recorded=reply is not None or bool(trial.state),
     )
 
 
@@ -296,6 +334,36 @@ def _turn(trial: Trial, user: CallUser | None, tenant: TenantSnapshot, tool: Too
         version=tool.version,
     )
     return Turn(incoming, tool, call, EMPTY)
+
+
+def _sent(trial: Trial, turn: Turn, tool: ToolSnapshot) -> Iterator[TrialMessage]:
+    """What the client sends for this round; for its first one in a session, how it begins that."""
+    client, round = trial.client, turn.call.round
+    arguments = tool.input_redactor.redact(trial.arguments)
+    params = client.params(tool.name, arguments, tool.task_support)
+    if trial.state:
+        for message in client.responses(round, params, trial.responses):
+            yield TrialMessage(CLIENT, 0.0, message)
+        return
+    begun = client.initialization(server_info(turn.incoming.tenant.title, ""))
+    if begun is not None:
+        yield TrialMessage(CLIENT, 0.0, begun[0])
+        yield TrialMessage(SERVER, 0.0, begun[1])
+    yield TrialMessage(CLIENT, 0.0, client.request(round, params))
+
+
+def _redacted(tool: ToolSnapshot, message: Json) -> Json:
+    result = message.get("result")
+    if not isinstance(result, Mapping) or "content" not in result:
+        return message
+    return {**message, "result": tool.output_redactor.redact(result)}
+
+
+async def _described(turn: Turn, reply: Reply | None) -> TrialState | None:
+    if not isinstance(reply, Asking):
+        return None
+    state = await _opened(turn, reply.state)
+    return TrialState(len(reply.state), key_id(reply.state), state.expires_at)
 
 
 async def _resumed(turn: Turn, trial: Trial) -> Turn:

@@ -345,3 +345,43 @@ def test_the_clients_to_play_are_those_of_the_documents() -> None:
         for version in (name.split()[-1] for name in named):
             assert version in documented
         assert preset.revision in documented
+
+
+def test_rounds_are_a_conversation_with_its_messages_and_lead_to_the_record(
+    operator: Client,
+) -> None:
+    asked = begin(operator, item="tea")
+    accepted = {"answer-sure-action": "accept", "answer-sure-value-sure": "true"}
+    done = answer(operator, asked, **accepted)
+    shown = re.sub(r"\s+", " ", re.sub("<[^>]+>", "", text(done)))
+    for part in (
+        "Client The client calls draft.",
+        "Server Progress: 1 of 2 looking",
+        'Server Log, info: {"looked": "tea"}',
+        "Server The tool asks: Really order tea?",
+        'Client You answer sure: accept {"sure": true}',
+        "Server The call is complete.",
+        "A client carries it as requestState.",
+    ):
+        assert part in shown
+    assert re.search(r"sealed: \d+ bytes, with key \w+. It expires 10 min after", shown)
+    assert '"requestState": "(sealed)"' in uncoloured(done)
+    call = Entry.objects.get(delivery="playground", action=ROUND_FINISHED, round=2).call
+    assert f'href="/admin/t/acme/calls/{call}/"' in text(done)
+    refused = begin(operator, SCRIPT.replace("Really", "Surely"), item="tea")
+    wrong = answer(operator, refused, **{"answer-sure-action": "accept"})
+    assert "The tool asks: Surely order tea?" in text(wrong), "also beside a form with mistakes"
+
+
+def test_the_call_of_a_saved_tool_can_be_copied_without_a_token_and_without_secrets(
+    operator: Client, acme: Things
+) -> None:
+    fields = PrimitiveFields("order", {"code": SCRIPT.strip()}, kind="script", description="Order.")
+    row = services.create(acme.tenant, fields, ACTOR)
+    path = f"/admin/t/acme/tools/{row.id}/try/"
+    asked = begin(operator, SCRIPT, path, item="it's tea")
+    done = text(answer(operator, asked, path, **DECLINED))
+    assert "Authorization: Bearer YOUR_TOKEN" in done
+    for part in ("elicitation_callback=answer", "client.callTool(", "mcphost console"):
+        assert part in done
+    assert "Copy as" not in text(begin(operator, item="tea")), "no client can call it"
