@@ -89,10 +89,10 @@ class TenantForm(forms.ConsoleForm):
         rows=3,
     )
     calls_per_minute = forms.number(
-        "Calls per minute", "calls per minute", "For the whole tenant. Empty: no limit."
+        "Calls per minute", "per minute", "For the whole tenant. Empty: no limit."
     )
     concurrent_calls = forms.number(
-        "Concurrent calls", "calls at once", "For the whole tenant. Empty: no limit."
+        "Concurrent calls", "at once", "For the whole tenant. Empty: no limit."
     )
 
     @classmethod

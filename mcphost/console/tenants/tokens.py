@@ -80,10 +80,10 @@ class TokenForm(forms.ConsoleForm):
         "Expires", choices=[*EXPIRIES, ("", "never")], initial="90", required=False
     )
     calls_per_minute = forms.number(
-        "Calls per minute", "calls per minute", "For this token. Empty: no separate limit."
+        "Calls per minute", "per minute", "For this token. Empty: no separate limit."
     )
     concurrent_calls = forms.number(
-        "Concurrent calls", "calls at once", "For this token. Empty: no separate limit."
+        "Concurrent calls", "at once", "For this token. Empty: no separate limit."
     )
 
     def __init__(
