@@ -103,6 +103,12 @@ const start = (box) => {
   area.form.addEventListener("reset", () => setTimeout(follow));
   window.addEventListener("pageshow", follow);
 
+  // What has the focus already is edited on, at the same place.
+  if (document.activeElement === area) {
+    const { selectionStart: anchor, selectionEnd: head } = area;
+    view.dispatch({ selection: { anchor, head } });
+    view.contentDOM.focus({ preventScroll: true });
+  }
   area.classList.add("c-unseen");
   area.tabIndex = -1;
   area.setAttribute("aria-hidden", "true");

@@ -181,7 +181,7 @@
 
   rows().forEach((row) => { row.dataset.name = nameOf(row); });
   other.hidden = false;
-  preview.hidden = false;
+  preview.hidden = form.querySelector("[data-to-preview]").hidden = false;
   show(location.hash === "#id_input_schema" ? "schema" : builder.dataset.first);
   follow();
   if (form.querySelector(".c-wrong") || form.elements.url.value) check();

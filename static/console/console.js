@@ -20,6 +20,29 @@
   };
   document.addEventListener("click", copy);
 
+  // Of the sections of a page, mark the one that is read: the last that begins near the top of the window. At the end of
+  // the page several are in view: the one that the address names, or else the last.
+  const sections = [...document.querySelectorAll(".c-sections a")]
+    .map((link) => ({ link, section: document.querySelector(link.hash) })).filter(({ section }) => section);
+  const NEAR_PX = 130;
+  const marked = () => {
+    const seen = sections.filter(({ section }) => section.checkVisibility());
+    const top = ({ section }) => section.getBoundingClientRect().top;
+    const isEnd = innerHeight + scrollY > document.documentElement.scrollHeight - 2;
+    const named = seen.find((each) => each.link.hash === location.hash && top(each) > 0);
+    const above = seen.filter((each) => top(each) < NEAR_PX);
+    const { link } = (isEnd && scrollY && (named || seen.at(-1))) || above.at(-1) || seen[0];
+    if (link.hasAttribute("aria-current")) return;
+    sections.forEach((each) => each.link.removeAttribute("aria-current"));
+    link.setAttribute("aria-current", "true");
+    const strip = link.parentElement;
+    strip.scrollTo({ left: link.offsetLeft - (strip.clientWidth - link.offsetWidth) / 2 });
+  };
+  if (sections.length) {
+    document.addEventListener("scroll", () => requestAnimationFrame(marked), { passive: true });
+    marked();
+  }
+
   // A form that comes back with errors: what is typed next is for the first wrong field.
   const wrong = [...document.querySelectorAll(".c-wrong :is(input, select, textarea)")];
   wrong.find((field) => field.offsetParent)?.focus();

@@ -62,15 +62,23 @@ def lines(label: str, hint: str = "", rows: int = 4, **attrs: Any) -> forms.Char
     return forms.CharField(label=label, help_text=hint, required=False, strip=False, widget=widget)
 
 
-def number(label: str, hint: str = "") -> forms.IntegerField:
+class NumberWithUnit(forms.NumberInput):
+    """A number; the page shows its unit beside it."""
+
+    def __init__(self, unit: str, **attrs: str) -> None:
+        super().__init__(attrs=attrs)
+        self.unit = unit
+
+
+def number(label: str, unit: str, hint: str = "") -> forms.IntegerField:
     """An optional whole number."""
-    widget = forms.NumberInput(attrs={"inputmode": "numeric"})
+    widget = NumberWithUnit(unit, inputmode="numeric")
     return forms.IntegerField(label=label, help_text=hint, required=False, widget=widget)
 
 
 def seconds(label: str, hint: str = "") -> forms.FloatField:
     """An optional number of seconds."""
-    widget = forms.NumberInput(attrs={"step": "any"})
+    widget = NumberWithUnit("seconds", step="any")
     return forms.FloatField(label=label, help_text=hint, required=False, widget=widget)
 
 

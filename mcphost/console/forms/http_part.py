@@ -1,5 +1,6 @@
 """The part of a tool's form for the kind `http`: the request, its questions, and the response."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from itertools import chain
@@ -113,8 +114,10 @@ class HttpPart(FormPart):
     timeout_seconds = forms.seconds(
         "Time-out", f"Seconds for the request, at most {MAX_SECONDS:g}. Empty: 30."
     )
-    retries = forms.number("Retries", "0 to 3 more attempts. Empty: 2.")
-    redirects = forms.number("Redirects", "How many are followed, 0 to 5. Empty: none.")
+    retries = forms.number("Retries", "more attempts", "0 to 3, if an attempt fails. Empty: 2.")
+    redirects = forms.number(
+        "Redirects", "redirects", "How many are followed, 0 to 5. Empty: none."
+    )
     repeatable = forms.select(
         "May be repeated",
         "Whether an attempt without a response may be repeated.",
@@ -243,7 +246,7 @@ class HttpPart(FormPart):
         return dict(self._before) if _same(config, self._before) else config
 
     def readable_config(self) -> Mapping[str, Any] | None:
-        if any(rows.wrong for rows in self._rows.values()):
+        if any(rows.wrong for rows in self._rows.values() if rows is not self.questions):
             return None
         cleaned = self.cleaned_data
         self.cleaned_data = {**dict.fromkeys(self.fields, ""), **_HARMLESS, **cleaned}
@@ -257,7 +260,7 @@ class HttpPart(FormPart):
         return before | {
             "input_schema": self._input_schema(),
             "output_schema": submitted["output_schema"],
-            "questions": [row.as_config() for row in self.questions],
+            "questions": [self._question(row) for row in self.questions],
             "request": before.get("request", {}) | self._request(),
             "response": before.get("response", {})
             | {
@@ -270,6 +273,20 @@ class HttpPart(FormPart):
             "idempotent": _HINT_VALUES[submitted["idempotent"]],
             "tasks": submitted["tasks"] or "never",
         }
+
+    def _question(self, row: RequestQuestionRow) -> dict[str, Any]:
+        """Return a question; one with errors has the fields that placeholders name."""
+        if not row.errors:
+            return row.as_config()
+        written = dict.fromkeys(row.fields, "") | row.cleaned_data
+        named = _ANSWER.findall(" ".join(map(str, self.data.values())))
+        fields = {field: {"type": "string"} for key, field in named if key == written["key"]}
+        schema = {"type": "object", "properties": fields or {"x": {"type": "string"}}}
+        row.cleaned_data = written | {
+            "requested_schema": written["requested_schema"] or schema,
+            "when": written["when"] or {},
+        }
+        return row.as_config()
 
     def _input_schema(self) -> dict[str, Any]:
         if self._wrong_arguments:
@@ -322,6 +339,7 @@ class HttpPart(FormPart):
 
 
 _HINT_VALUES: Final[Mapping[str, bool | None]] = {"": None, "yes": True, "no": False}
+_ANSWER: Final = re.compile(r"answers\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_$@-]+)", re.ASCII)
 _UNKNOWN_ARGUMENTS: Final[Mapping[str, Any]] = {"type": "object", "anyOf": [{}]}
 """A schema that says nothing of which arguments there are."""
 _HARMLESS: Final[Mapping[str, Any]] = {

@@ -88,8 +88,12 @@ class TenantForm(forms.ConsoleForm):
         "host of the public internet, over https.",
         rows=3,
     )
-    calls_per_minute = forms.number("Calls per minute", "For the whole tenant. Empty: no limit.")
-    concurrent_calls = forms.number("Concurrent calls", "For the whole tenant. Empty: no limit.")
+    calls_per_minute = forms.number(
+        "Calls per minute", "per minute", "For the whole tenant. Empty: no limit."
+    )
+    concurrent_calls = forms.number(
+        "Concurrent calls", "at once", "For the whole tenant. Empty: no limit."
+    )
 
     @classmethod
     def starting(cls, fields: TenantFields) -> dict[str, Any]:

@@ -80,8 +80,12 @@ class TokenForm(forms.ConsoleForm):
     expires_at = forms.select(
         "Expires", choices=[*EXPIRIES, ("", "never")], initial="90", required=False
     )
-    calls_per_minute = forms.number("Calls per minute", "For this token. Empty: no separate limit.")
-    concurrent_calls = forms.number("Concurrent calls", "For this token. Empty: no separate limit.")
+    calls_per_minute = forms.number(
+        "Calls per minute", "per minute", "For this token. Empty: no separate limit."
+    )
+    concurrent_calls = forms.number(
+        "Concurrent calls", "at once", "For this token. Empty: no separate limit."
+    )
 
     def __init__(
         self, owners: forms.Choices, scopes: forms.Choices, *args: Any, **kwargs: Any

@@ -345,7 +345,7 @@ def test_what_cannot_be_read_hides_only_what_depends_on_it(
 def test_an_unreadable_row_hides_no_problem_of_the_other_fields(operator: Client) -> None:
     fields = {**EVERYTHING_WRONG, "questions-0-requested_schema": "{"}
     errors = errors_of(operator.post(NEW, form(**fields)))
-    assert errors.keys() == {"name", "title", "questions.requested_schema"}
+    assert errors.keys() == WHERE.keys() | {"questions.requested_schema"}
 
 
 def test_an_edit_reports_everything_at_once_and_keeps_its_own_name(operator: Client) -> None:
@@ -368,3 +368,25 @@ def test_a_missing_secret_stops_publishing_at_its_field_and_saving_only_warns(op
     assert written().state == "draft"
     assert "Cannot be published:" in saved.content.decode()
     assert "There is no secret" in saved.content.decode()
+
+
+def test_a_question_that_cannot_be_read_hides_no_other_problem(operator: Client) -> None:
+    wrong = form(
+        url="https://api.example.com/{arguments.no}",
+        **{
+            "questions-0-key": "reason",
+            "questions-0-message": "Why?",
+            "questions-0-requested_schema": "{",
+            "query-0-name": "why",
+            "query-0-value": "{answers.reason.comment}",
+            "query-1-name": "else",
+            "query-1-value": "{answers.other.comment}",
+        },
+    )
+    page = operator.post(NEW, wrong)
+    sent = page.context["form"]
+    assert "JSON" in problems(sent, "questions.requested_schema")
+    assert "no argument 'no'" in problems(sent, "url")
+    first, second = sent.part.query.filled
+    assert not first.errors, "the question may have this answer"
+    assert "There is no answer" in str(second.errors["value"])

@@ -29,7 +29,13 @@ PROBLEM = "Return type does not match returned value"
 
 def open_editor(page: Page) -> None:
     page.goto(NEW)
-    expect(code(page)).to_be_visible()
+    use_editor(page)
+
+
+def use_editor(page: Page) -> None:
+    """Focus the code, which loads the editor in its place."""
+    code(page).focus()
+    expect(page.locator(".cm-content")).to_be_focused()
 
 
 def code(page: Page):  # type: ignore[no-untyped-def]
@@ -37,7 +43,7 @@ def code(page: Page):  # type: ignore[no-untyped-def]
 
 
 def write(page: Page, text: str) -> None:
-    code(page).click()
+    use_editor(page)
     page.keyboard.press("Control+A")
     page.keyboard.press("Delete")
     page.keyboard.insert_text(text)
@@ -82,7 +88,7 @@ def test_the_editor_marks_a_mistake_at_its_line_and_stores_the_script_as_typed(
     page.get_by_role("button", name="Save and publish").click()
     expect(page.get_by_role("heading", name="order")).to_be_visible()
     page.get_by_role("link", name="Edit").click()
-    expect(code(page)).to_be_visible()
+    use_editor(page)
     assert stored(page) == SCRIPT
     _, listed = ask(server.url, server.token, "tools/list")
     (tool,) = [each for each in listed["result"]["tools"] if each["name"] == "order"]
@@ -121,6 +127,19 @@ def test_the_editor_completes_functions_members_and_secret_names(visit: Visit) -
     page.keyboard.press("Enter")
     page.keyboard.type("reply.st")
     expect(offers.get_by_role("option").first).to_contain_text("status")
+
+
+def test_the_editor_is_loaded_once_the_code_is_used_and_goes_on_at_the_cursor(
+    visit: Visit,
+) -> None:
+    page = visit("admin")
+    page.goto(NEW, wait_until="networkidle")
+    expect(page.locator(".cm-editor")).to_have_count(0)
+    area = page.locator("textarea[name=code]")
+    area.evaluate("(area) => { area.value = 'pass'; area.setSelectionRange(0, 0); }")
+    use_editor(page)
+    page.keyboard.type("# ")
+    assert stored(page) == "# pass"
 
 
 def test_tab_indents_and_leaves_the_editor_after_escape(visit: Visit) -> None:
@@ -172,7 +191,7 @@ def test_style_elements_need_the_nonce_of_the_page(visit: Visit) -> None:
     nonce = re.search(r"style-src 'self' 'nonce-([\w-]{22})'", policy)
     assert nonce is not None
     assert page.locator("[data-script-editor]").get_attribute("data-nonce") == nonce[1]
-    expect(code(page)).to_be_visible()
+    use_editor(page)
     nonces = page.evaluate("[...document.querySelectorAll('style')].map((each) => each.nonce)")
     assert nonces  # made by the editor
     assert set(nonces) == {nonce[1]}

@@ -15,9 +15,6 @@ pytestmark = pytest.mark.usefixtures("ended_rows")
 
 MAX_BYTES: Final = 200 * 1024
 """What a first visit of a page may load, as it is sent."""
-MAX_EDITOR_BYTES: Final = 290 * 1024
-"""The same for a form with the script editor, which alone is 150 KB."""
-EDITOR: Final = "kind=script"
 MAX_ROW_HEIGHT: Final = 240
 """Pixels that a row of a list takes on average."""
 MIN_CHARACTERS: Final = 9
@@ -72,7 +69,7 @@ def test_each_page_is_legible_compact_and_accessible_on_a_phone_and_light_to_loa
     for path in pages:
         loaded.count = 0
         page.goto(path, wait_until="networkidle")
-        if loaded.count > (MAX_EDITOR_BYTES if EDITOR in path else MAX_BYTES):
+        if loaded.count > MAX_BYTES:
             wrong.append(f"{path} loads {loaded.count} bytes")
         narrow = page.evaluate(NARROW_TEXTS, MIN_CHARACTERS)
         wrong += [f"{path}: narrow text: {text}" for text in narrow]
