@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Self
 from urllib.parse import urlencode
 
 from django.contrib.auth.models import User
 from django.urls import reverse
 
 from mcphost.audit.selectors import MADE_BY_CLIENTS
+from mcphost.audit.summaries.figures import AnyPeriod, OwnPeriod
 from mcphost.tenants.access import allowed
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
@@ -21,6 +23,11 @@ class CallsBehind:
     path: str
     since: datetime
     until: datetime | None = None
+
+    @classmethod
+    def of(cls, path: str, period: AnyPeriod, now: datetime) -> Self:
+        """Return the links of a period; one of the usual ones goes on until the list is read."""
+        return cls(path, period.start(now), period.ends if isinstance(period, OwnPeriod) else None)
 
     def url(self, **filters: str) -> str:
         """Return the address of the calls that also match these filters of the list."""

@@ -10,6 +10,7 @@ from mcphost.audit.call_list import WITH_QUESTIONS
 from mcphost.audit.summaries import selectors as summaries
 from mcphost.audit.summaries.batches import ERROR
 from mcphost.audit.summaries.figures import (
+    AnyPeriod,
     CallNumbers,
     Dimension,
     Period,
@@ -18,7 +19,7 @@ from mcphost.audit.summaries.figures import (
 )
 from mcphost.audit.summaries.search import NO_ERROR
 from mcphost.audit.timeline import DECLINED
-from mcphost.console.dashboards.calls_behind import CallsBehind, tenant_list, whole
+from mcphost.console.dashboards.calls_behind import CallsBehind, whole
 from mcphost.console.dashboards.charts import (
     Axes,
     Chart,
@@ -134,26 +135,39 @@ def panel(
 ) -> Panel:
     """Return the numbers of tenants over a period; None means all. `path` is the list of their calls, if any."""
     period = period_choice.period
-    links = CallsBehind(path, period.start(now))
+    links = CallsBehind.of(path, period, now)
     total = summaries.totals(tenants, period, now)
-    before = summaries.totals(tenants, period, now - LENGTHS[period])
     points = summaries.series(tenants, period, now)
     lag = summaries.lag()
     return Panel(
-        tiles=tuple(tiles(total, before, period, Scope(links))),
+        tiles=tuple(tiles(total, _before(tenants, period, now), Scope(links))),
         charts=charts(points, total, links),
         tops=tuple(_tops(tenants, total, period, now)),
         late=lag if lag is not None and lag > LATE else None,
     )
 
 
-def tiles(total: CallNumbers, before: CallNumbers, period: Period, scope: Scope) -> Iterator[Tile]:
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """What the number of calls is compared with: `words` name the time."""
+
+    calls: int
+    words: str
+
+
+def _before(tenants: frozenset[UUID] | None, period: AnyPeriod, now: datetime) -> Earlier | None:
+    """Return the calls of the period before; None for an own period, before which less may be kept."""
+    if not isinstance(period, Period):
+        return None
+    calls = summaries.totals(tenants, period, now - LENGTHS[period]).calls
+    return Earlier(calls, f"{period.value[:-1]} {period.value[-1]}")
+
+
+def tiles(total: CallNumbers, before: Earlier | None, scope: Scope) -> Iterator[Tile]:
     """Yield the numbers of a period, compared with the period before it."""
     calls = scope.url(total.calls)
     with_questions = scope.url(total.input_requests, questions=WITH_QUESTIONS)
-    yield Tile(
-        "Calls", grouped(total.calls), *_change(total.calls, before.calls, period), url=calls
-    )
+    yield Tile("Calls", grouped(total.calls), *_change(total.calls, before), url=calls)
     yield Tile(
         "Errors",
         grouped(total.errors),
@@ -301,13 +315,13 @@ def people_took(milliseconds: int | None) -> str:
 
 
 def _tops(
-    tenants: frozenset[UUID] | None, total: CallNumbers, period: Period, now: datetime
+    tenants: frozenset[UUID] | None, total: CallNumbers, period: AnyPeriod, now: datetime
 ) -> Iterator[TopList]:
     rankings = [summaries.top(tenants, by, period, now, TOP) for _, by, _ in _TOPS]
     slug_by_tenant = slugs(row.tenant for ranked in rankings for row in ranked)
-    since = period.start(now)
+    links = CallsBehind.of("", period, now)
     for (title, _, name), ranked in zip(_TOPS, rankings, strict=True):
-        yield TopList(title, [_top_row(row, slug_by_tenant, name, total, since) for row in ranked])
+        yield TopList(title, [_top_row(row, slug_by_tenant, name, total, links) for row in ranked])
 
 
 def _top_row(
@@ -315,12 +329,12 @@ def _top_row(
     slug_by_tenant: Mapping[UUID | None, str],
     name: str,
     total: CallNumbers,
-    since: datetime,
+    links: CallsBehind,
 ) -> TopRow:
     slug = slug_by_tenant.get(ranked.tenant, "")
     is_filter = not ranked.is_other  # all others are no filter
     scope = Scope(
-        CallsBehind(tenant_list(slug if is_filter else ""), since),
+        links.of_tenant(slug if is_filter else ""),
         {name: ranked.name if name == "tool" else whole(ranked.name)},
     )
     return TopRow(
@@ -335,16 +349,15 @@ def _top_row(
     )
 
 
-def _change(now: int, before: int, period: Period) -> tuple[str, str]:
+def _change(calls: int, before: Earlier | None) -> tuple[str, str]:
     """Return what the number of calls is compared with, and how much it has changed."""
-    if not before:
+    if before is None or not before.calls:
         return "", ""
-    words = f"{period.value[:-1]} {period.value[-1]}"
-    change = (now - before) / before
+    change = (calls - before.calls) / before.calls
     if abs(change) < SLIGHT:
-        return f"as in the {words} before", ""
+        return f"as in the {before.words} before", ""
     sign, size = ("+" if change > 0 else "\u2212"), f"{abs(change):,.0%}".replace("%", " %")
-    return f"vs {words} before", f"{sign}{size}"
+    return f"vs {before.words} before", f"{sign}{size}"
 
 
 def _percent(part: int, whole: int) -> str:

@@ -23,7 +23,7 @@ from mcphost.console.dashboards.panels import (
     tiles,
 )
 from mcphost.console.dashboards.scales import NOTHING, grouped
-from mcphost.console.periods import AskedPeriod
+from mcphost.console.periods import AskedPeriod, counted_in
 from mcphost.console.records.funnel import FunnelLine, line
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.tenants.models import Tenant
@@ -67,7 +67,7 @@ def counted(primitive_type: PrimitiveType) -> bool:
 def uses(tenant: Tenant, rows: Iterable[PrimitiveRow], now: datetime) -> Mapping[UUID, Use]:
     """Return the numbers of a tenant's primitives in the last 7 days, by their ids."""
     numbers_by_target = summaries.by_target(tenant.pk, LISTED, now)
-    links = CallsBehind(tenant_list(tenant.slug), LISTED.start(now))
+    links = CallsBehind.of(tenant_list(tenant.slug), LISTED, now)
     return {
         row.id: _use(
             numbers_by_target.get(_target(row), _NONE), Scope(links, {"tool": _target(row)})
@@ -86,10 +86,10 @@ def use_page(
     spans = [ChartSpan(point.at, point.until) for point in points]
     tenants = frozenset({tenant.pk})
     funnel = summaries.funnel(tenants, period, now, target=target, limit=MAX_CLIENTS)
-    scope = Scope(CallsBehind(tenant_list(tenant.slug), period.start(now)), {"tool": target})
+    scope = Scope(CallsBehind.of(tenant_list(tenant.slug), period, now), {"tool": target})
     lines = [
         (
-            line(client_row, tenant.slug, {"counted": period.value}),
+            line(client_row, tenant.slug, counted_in(period)),
             ""
             if client_row.is_other
             else scope.url(1, client=whole(client_row.client), questions=WITH_QUESTIONS),
@@ -98,7 +98,7 @@ def use_page(
         if client_row.input_requests
     ]
     return UsePage(
-        tiles=tuple(tiles(total, _NONE, period, scope)),
+        tiles=tuple(tiles(total, None, scope)),
         chart=calls_chart(spans, [point.numbers for point in points], total, scope),
         lines=lines,
         url=scope.url(total.calls),

@@ -6,11 +6,17 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from mcphost.audit import call_list, question_list
-from mcphost.audit.question_list import QuestionFilter, RecordedQuestion
+from mcphost.audit.question_list import Counted, QuestionFilter, RecordedQuestion
 from mcphost.audit.summaries.figures import Period
 from mcphost.audit.timeline import OPEN
 from mcphost.catalogue import selectors as catalogue
-from mcphost.console.records.filters import UNCERTAIN, RecordFilter, still_open_keys, with_task
+from mcphost.console.periods import COUNTED_DATES
+from mcphost.console.records.filters import (
+    UNCERTAIN,
+    RecordFilter,
+    still_open_keys,
+    with_task,
+)
 from mcphost.console.records.pills import OF_QUESTIONS
 from mcphost.console.records.question_texts import QuestionTexts
 from mcphost.console.records.stages import OVERDUE, STAGES
@@ -73,6 +79,7 @@ def question_filter(
 ) -> QuestionFilter:
     """Return the filter for the selector, limited to `tenants`."""
     late: tuple[UUID, ...] | None = None
+    of_dates = record_filter.counted == COUNTED_DATES
     if record_filter.state == OVERDUE:
         overdue = call_list.overdue(tenants, catalogue.targets(tenants), now)
         late = tuple(call.call for call in overdue)
@@ -83,10 +90,16 @@ def question_filter(
         client=record_filter.client,
         states=STAGES.get(record_filter.state, ()),
         calls=late,
-        since=record_filter.begins(now),
-        until=record_filter.dates.until,
-        counted_since=Period(record_filter.counted).start(now) if record_filter.counted else None,
+        since=None if of_dates else record_filter.begins(now),
+        until=None if of_dates else record_filter.dates.until,
+        counted=_counted(record_filter, now),
     )
+
+
+def _counted(record_filter: RecordFilter, now: datetime) -> Counted | None:
+    if record_filter.counted == COUNTED_DATES:
+        return Counted(record_filter.begins(now), record_filter.dates.until)
+    return Counted(Period(record_filter.counted).start(now)) if record_filter.counted else None
 
 
 def listed_rows(

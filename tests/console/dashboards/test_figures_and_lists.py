@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from html.parser import HTMLParser
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.test import Client
@@ -169,11 +170,47 @@ def test_each_figure_of_a_dashboard_leads_to_exactly_its_calls(
     check_page(client, page, figures)
 
 
-@pytest.mark.parametrize("period", ["1h", "7d"])
+OWN_PERIODS = {
+    "minutes": (timedelta(minutes=9), timedelta(minutes=5)),
+    "until now": (timedelta(hours=6), None),
+    "days": (timedelta(days=3), timedelta(days=1)),
+}
+"""How long ago each begins and ends."""
+
+
+def own_period(name: str) -> str:
+    """The query of a period from one time to another, in a zone that is not that of the record."""
+    now, zone = timezone.now(), "Asia/Kolkata"
+    ends = {"since": OWN_PERIODS[name][0], "until": OWN_PERIODS[name][1]}
+    texts = {
+        field: (now - ago).astimezone(ZoneInfo(zone)).strftime("%Y-%m-%dT%H:%M")
+        for field, ago in ends.items()
+        if ago is not None
+    }
+    return urlencode({**texts, "zone": zone})
+
+
+@pytest.mark.parametrize("name", OWN_PERIODS)
+@pytest.mark.parametrize(("who", "path"), [("auditor", "/admin/t/acme/"), ("staff", "/admin/")])
+@pytest.mark.usefixtures("recorded")
+def test_each_figure_of_an_own_period_leads_to_exactly_its_calls(
+    cast: Cast, browse: Browser, who: str, path: str, name: str
+) -> None:
+    client = browse(getattr(cast, who))
+    page = client.get(f"{path}?{own_period(name)}")
+    assert page.context["period_choice"].is_own
+    figures = list(of_panel(page.context["panel"]))
+    assert figures[0].count
+    for figure in figures:
+        check(client, figure)
+
+
+@pytest.mark.parametrize("period", ["period=1h", "period=7d", *OWN_PERIODS])
 def test_each_figure_of_a_tool_leads_to_exactly_its_calls(
     auditor: Client, acme: Things, recorded: int, period: str
 ) -> None:
-    page = auditor.get(f"/admin/t/acme/tools/{acme.tool}/?period={period}")
+    query = own_period(period) if period in OWN_PERIODS else period
+    page = auditor.get(f"/admin/t/acme/tools/{acme.tool}/?{query}")
     use = page.context["use"]
     figures = [*of_tiles(tuple(use.tiles)), *of_chart(use.chart, {})]
     figures += [

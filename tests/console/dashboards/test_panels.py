@@ -71,7 +71,7 @@ def test_the_period_is_read_from_the_url(cast, owner, period, expected, points):
     assert len(page.context["panel"].charts[0].rows) == points
     assert f'<a href="?period={period}" aria-current="true">{period}</a>' in page.content.decode()
     unknown = owner.get("/admin/t/acme/", {"period": "<b>9y\u202e"}).content.decode()
-    said = "There is no period “&lt;b&gt;9y⟨U+202E⟩”. These are the last 24 hours."
+    said = "There is no period “&lt;b&gt;9y⟨U+202E⟩”. The figures are of the last 24 hours."
     assert said in unknown
 
 
