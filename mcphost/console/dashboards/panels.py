@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from mcphost.audit.call_list import WITH_QUESTIONS
 from mcphost.audit.summaries import selectors as summaries
 from mcphost.audit.summaries.batches import ERROR
 from mcphost.audit.summaries.figures import (
@@ -19,7 +18,7 @@ from mcphost.audit.summaries.figures import (
 )
 from mcphost.audit.summaries.search import NO_ERROR
 from mcphost.audit.timeline import DECLINED
-from mcphost.console.dashboards.calls_behind import CallsBehind, whole
+from mcphost.console.dashboards.calls_behind import NO_LISTS, CallsBehind, RecordLists, whole
 from mcphost.console.dashboards.charts import (
     Axes,
     Chart,
@@ -37,7 +36,7 @@ from mcphost.console.dashboards.scales import (
     grouped,
 )
 from mcphost.console.periods import AskedPeriod
-from mcphost.console.records.stages import STAGE_WORDS, STAGES
+from mcphost.console.records.stages import RESPONDED, STAGE_WORDS, STAGES
 from mcphost.console.templatetags.console import lasted
 from mcphost.tenants.selectors import slugs
 
@@ -67,7 +66,8 @@ _TOPS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """One number: its unit is in `value`, `detail` explains it, `change` compares it; `url` is what it counts."""
+    """One number: its unit is in `value`, `detail` explains it, `change` compares it; `url` is what it
+    counts: calls, or questions."""
 
     label: str
     value: str
@@ -75,6 +75,7 @@ class Tile:
     change: str = ""
     tone: str = ""
     url: str = ""
+    counts: str = "calls"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,16 @@ class Scope:
     def url(self, count: int, **filters: str) -> str:
         """Return the address of the calls that a figure counts; none if there are none."""
         return self.links.url(**self.filters, **filters) if count else ""
+
+    def questions(self, count: int, **filters: str) -> str:
+        """Return the address of the questions that a figure counts; none if there are none."""
+        return self.links.questions_url(**self.filters, **filters) if count else ""
+
+    def questions_link(self, **filters: str) -> Link:
+        """Return the same for the figures of a chart."""
+        return lambda span: self.links.within(span.at, span.until).questions_url(
+            **self.filters, **filters
+        )
 
     def link(self, **filters: str) -> Link:
         """Return the same for the figures of a chart."""
@@ -131,11 +142,11 @@ class Panel:
 
 
 def panel(
-    tenants: frozenset[UUID] | None, period_choice: AskedPeriod, now: datetime, path: str
+    tenants: frozenset[UUID] | None, period_choice: AskedPeriod, now: datetime, lists: RecordLists
 ) -> Panel:
-    """Return the numbers of tenants over a period; None means all. `path` is the list of their calls, if any."""
+    """Return the numbers of tenants over a period; None means all. `lists` are those of their calls and questions, if any."""
     period = period_choice.period
-    links = CallsBehind.of(path, period, now)
+    links = CallsBehind.of(lists, period, now)
     total = summaries.totals(tenants, period, now)
     points = summaries.series(tenants, period, now)
     lag = summaries.lag()
@@ -166,7 +177,6 @@ def _before(tenants: frozenset[UUID] | None, period: AnyPeriod, now: datetime) -
 def tiles(total: CallNumbers, before: Earlier | None, scope: Scope) -> Iterator[Tile]:
     """Yield the numbers of a period, compared with the period before it."""
     calls = scope.url(total.calls)
-    with_questions = scope.url(total.input_requests, questions=WITH_QUESTIONS)
     yield Tile("Calls", grouped(total.calls), *_change(total.calls, before), url=calls)
     yield Tile(
         "Errors",
@@ -185,18 +195,20 @@ def tiles(total: CallNumbers, before: Earlier | None, scope: Scope) -> Iterator[
     yield Tile("Server time p50", latency(total.p50_us), slow, url=calls)
     answered = f"{_percent(ended(total, 'answered'), total.input_requests)} accepted"
     yield Tile(
-        "Input requests",
+        "Questions",
         grouped(total.input_requests),
-        answered if total.input_requests else "none sent",
-        url=with_questions,
+        answered if total.input_requests else "none asked",
+        url=scope.questions(total.input_requests),
+        counts="questions",
     )
     slow = f"p95 {people_took(total.p95_answer_ms)}"
-    has_responses = total.p95_answer_ms is not None
+    has_answers = total.p95_answer_ms is not None
     yield Tile(
-        "Time to respond",
+        "Time to answer",
         people_took(total.p50_answer_ms),
-        slow if has_responses else "no responses",
-        url=with_questions,
+        slow if has_answers else "no answers",
+        url=scope.questions(int(has_answers), state=RESPONDED),
+        counts="questions",
     )
 
 
@@ -261,15 +273,15 @@ def latency_chart(
 def people_chart(
     spans: Sequence[ChartSpan], numbers: Sequence[CallNumbers], total: CallNumbers, scope: Scope
 ) -> Chart:
-    """Return the chart of the time until a person responded."""
+    """Return the chart of the time until a person answered."""
     slow = [_seconds(counts.p95_answer_ms, 1e3) for counts in numbers]
     usual = [_seconds(counts.p50_answer_ms, 1e3) for counts in numbers]
-    with_questions = scope.link(questions=WITH_QUESTIONS)
+    answered = scope.questions_link(state=RESPONDED)
     return drawn_lines(
-        Axes("people", "Time to respond", spans, duration_scale, duration_text, with_questions),
+        Axes("people", "Time to answer", spans, duration_scale, duration_text, answered),
         (
-            Measure("strong", "p95", slow, people_took(total.p95_answer_ms), with_questions),
-            Measure("soft", "p50", usual, people_took(total.p50_answer_ms), with_questions),
+            Measure("strong", "p95", slow, people_took(total.p95_answer_ms), answered),
+            Measure("soft", "p50", usual, people_took(total.p50_answer_ms), answered),
         ),
     )
 
@@ -277,20 +289,21 @@ def people_chart(
 def requests_chart(
     spans: Sequence[ChartSpan], numbers: Sequence[CallNumbers], total: CallNumbers, scope: Scope
 ) -> Chart:
-    """Return the chart of input requests by how they ended, without what did not occur."""
+    """Return the chart of questions by how they ended, without what did not occur."""
     measures = (
         Measure(
             stage,
             STAGE_WORDS[stage].capitalize(),
             [ended(counts, stage) for counts in numbers],
             grouped(ended(total, stage)),
+            link=scope.questions_link(state=stage),
+            total_url=scope.questions(ended(total, stage), state=stage),
         )
         for stage in STAGES
     )
     occurred = [measure for measure in measures if any(measure.values)]
-    with_questions = scope.link(questions=WITH_QUESTIONS)
     return stacked(
-        Axes("requests", "Input requests", spans, count_scale, _count, with_questions), occurred
+        Axes("requests", "Questions", spans, count_scale, _count, scope.questions_link()), occurred
     )
 
 
@@ -319,7 +332,7 @@ def _tops(
 ) -> Iterator[TopList]:
     rankings = [summaries.top(tenants, by, period, now, TOP) for _, by, _ in _TOPS]
     slug_by_tenant = slugs(row.tenant for ranked in rankings for row in ranked)
-    links = CallsBehind.of("", period, now)
+    links = CallsBehind.of(NO_LISTS, period, now)
     for (title, _, name), ranked in zip(_TOPS, rankings, strict=True):
         yield TopList(title, [_top_row(row, slug_by_tenant, name, total, links) for row in ranked])
 

@@ -19,7 +19,7 @@ from mcphost.console.records.filters import (
 )
 from mcphost.console.records.pills import OF_QUESTIONS
 from mcphost.console.records.question_texts import QuestionTexts
-from mcphost.console.records.stages import OVERDUE, STAGES
+from mcphost.console.records.stages import OVERDUE, RESPONDED, RESPONDED_STATES, STAGES
 from mcphost.console.templatetags.console import lasted
 from mcphost.runtime.call import Delivery
 from mcphost.serving.execution import audit_records
@@ -88,12 +88,16 @@ def question_filter(
         target=record_filter.tool,
         principal=record_filter.principal,
         client=record_filter.client,
-        states=STAGES.get(record_filter.state, ()),
+        states=_states_of(record_filter.state),
         calls=late,
         since=None if of_dates else record_filter.begins(now),
         until=None if of_dates else record_filter.dates.until,
         counted=_counted(record_filter, now),
     )
+
+
+def _states_of(state: str) -> tuple[str, ...]:
+    return RESPONDED_STATES if state == RESPONDED else STAGES.get(state, ())
 
 
 def _counted(record_filter: RecordFilter, now: datetime) -> Counted | None:

@@ -26,10 +26,14 @@ STAGE_WORDS: Final[Mapping[str, str]] = {
 """What each stage is called on pages."""
 
 OVERDUE: Final = "overdue"
+RESPONDED: Final = "responded"
+RESPONDED_STATES: Final = ("accept", "received", "decline", "cancel", "invalid", "failed")
+"""How questions with an answer ended, whatever it was: the time to answer is measured of these."""
 QUESTION_STATES: Final[Mapping[str, str]] = {
     "open": "open",
     OVERDUE: "overdue",
+    RESPONDED: "with an answer",
     **{stage: label for stage, label in STAGE_WORDS.items() if stage != "open"},
 }
-"""By what the list of questions is filtered: a stage, or those that are open for longer than the target time of
-their tool."""
+"""By what the list of questions is filtered: a stage, those that are open for longer than the target time of
+their tool, or those with any answer."""
