@@ -16,7 +16,7 @@ from django.utils import timezone
 from mcphost.audit.records import Actor
 from mcphost.feed.services import announce
 from mcphost.identity.models import OAuthClient, Token
-from mcphost.identity.oauth.connections import Consent, connections_of, consent
+from mcphost.identity.oauth.connections import Consent, consent, own_connection_page
 from mcphost.identity.oauth.grants import OAuthAnswer, answer_token
 from mcphost.tenants.models import Membership
 from tests.cast import Person
@@ -61,7 +61,7 @@ def connect(client: OAuthClient, person: Person, *scopes: str) -> Pair:
 
 def connection_of(person: Person) -> UUID:
     """Return the id of the person's only live connection."""
-    (connection,) = connections_of(person.user.pk)
+    (connection,) = own_connection_page(person.user.pk).connections
     return connection.id
 
 

@@ -10,12 +10,13 @@ from mcphost.audit.models import CallSummary, QuestionSummary
 from mcphost.audit.selectors import PAGE, Cursor
 from mcphost.audit.summaries import follower
 from mcphost.audit.summaries.question_search import (
+    Counted,
     QuestionFilter,
     condition_of,
     find_questions,
 )
 
-__all__ = ["QuestionFilter"]
+__all__ = ["Counted", "QuestionFilter"]
 
 
 @dataclass(frozen=True, slots=True)

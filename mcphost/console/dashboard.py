@@ -12,7 +12,7 @@ from mcphost.audit import call_list
 from mcphost.audit.selectors import EntryFilter
 from mcphost.console.base import SignedInRequest, mcp_url, show
 from mcphost.console.dashboards.attention import Viewer, hands
-from mcphost.console.dashboards.calls_behind import list_of
+from mcphost.console.dashboards.calls_behind import lists_of
 from mcphost.console.dashboards.panels import panel
 from mcphost.console.periods import asked_period
 from mcphost.console.records import tasks
@@ -64,7 +64,7 @@ def index(request: SignedInRequest) -> HttpResponseBase:
         cards=_cards(request, shown),
         more=len(tenants) > MAX_TENANTS,
         hands=hands(Viewer(request.user, readable), shown, waiting, now),
-        panel=panel(readable, period_choice, now, list_of(request.user, audited_tenants)),
+        panel=panel(readable, period_choice, now, lists_of(request.user, audited_tenants)),
         period_choice=period_choice,
         several=readable is None or len(readable) > 1,
         calls=named_calls(call_list.calls(EntryFilter(readable), now, limit=RECENT).calls),

@@ -80,7 +80,7 @@ def ring(request: SignedInRequest) -> HttpResponseBase:
             (row, TRANSITIONS[row.state], key_effects.under_key(row), known_by(row.id, processes))
             for row in rows
         ],
-        waiting=any(row.state is KeyState.STANDBY for row in rows),
+        now=now,
     )
 
 

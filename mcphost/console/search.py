@@ -208,7 +208,8 @@ def _tokens(search: Search) -> Hits:
     managed = tenants_where(search.user, Permission.MANAGE_TOKENS)
     hits = []
     for token in identity.matching_tokens(managed, search.user.pk, search.text, MAX_HITS + 1):
-        page = reverse("admin:you") if token.own else token_url(token.slug, token.id)
+        own_page = list_with(reverse("admin:you"), token.id)
+        page = own_page if token.own else token_url(token.slug, token.id)
         detail = f"{token.id} · {token.slug}"
         hits.append(SearchHit(token.name, detail, "key", f"{page}#token-{token.id}"))
     return "Tokens", hits
@@ -221,7 +222,7 @@ def _connections(search: Search) -> Hits:
     for row in matching_connections(managed, search.user.pk, search.text, MAX_HITS + 1):
         own = row.owner == search.user.get_username()
         page = reverse("admin:connections", args=[row.slug])
-        page = reverse("admin:you") if own else list_with(page, str(row.id))
+        page = f"{reverse('admin:you')}?app_at={row.id}" if own else list_with(page, str(row.id))
         detail = f"{row.owner} · {row.slug}"
         hits.append(SearchHit(row.client, detail, "apps", f"{page}#connection-{row.id}"))
     return "Connected apps", hits

@@ -266,21 +266,30 @@ def token_page(
 
     With `at`, the page that has this token: the first one, or else the page that begins with it.
     """
-    page = page_beside(
-        _issued().filter(tenant_id=tenant_id),
-        after=after,
-        before=before,
-        at=at,
-        limit=limit,
-    )
+    rows = _issued().filter(tenant_id=tenant_id)
+    return _token_page(rows, after=after, before=before, at=at, limit=limit)
+
+
+def own_token_page(
+    user_id: int,
+    *,
+    after: str = "",
+    before: str = "",
+    at: str = "",
+    limit: int = TOKENS_PER_PAGE,
+) -> TokenPage:
+    """Return a page of the tokens that act for a user, in every tenant, working or not, as `token_page` does."""
+    rows = _issued().filter(owner_id=user_id)
+    return _token_page(rows, after=after, before=before, at=at, limit=limit)
+
+
+def _token_page(
+    rows: QuerySet[Token], *, after: str, before: str, at: str, limit: int
+) -> TokenPage:
+    page = page_beside(rows, after=after, before=before, at=at, limit=limit)
     if page is None:
         return TokenPage((), unknown=True)
     return TokenPage(_listings(page.rows), page.after, page.before)
-
-
-def tokens_of(user_id: int) -> tuple[TokenListing, ...]:
-    """Return all tokens that act for a user, in every tenant, newest first, working or not."""
-    return _listings(_issued().filter(owner_id=user_id))
 
 
 def token_of(user_id: int, token_id: str) -> TokenListing | None:

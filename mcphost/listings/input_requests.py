@@ -15,7 +15,7 @@ from mcphost.catalogue import selectors as catalogue
 from mcphost.listings.calls import UNCERTAIN, with_task
 from mcphost.listings.exports import Row, Rows
 from mcphost.listings.question_texts import whole_texts_of
-from mcphost.listings.stages import OVERDUE, STAGES
+from mcphost.listings.stages import OVERDUE, RESPONDED, RESPONDED_STATES, STAGES
 from mcphost.runtime.call import Delivery
 from mcphost.serving.execution import audit_records
 from mcphost.tasks import listing as tasks
@@ -70,7 +70,10 @@ class ListedInputRequest:
 
 
 def in_stage(filters: QuestionFilter, stage: str, now: datetime) -> QuestionFilter:
-    """Return the filter with a stage, or with the calls that are overdue; an empty stage is any."""
+    """Return the filter with a stage, with those with a response, or with the calls that are overdue; an empty
+    stage is any."""
+    if stage == RESPONDED:
+        return replace(filters, states=RESPONDED_STATES)
     if stage != OVERDUE:
         return replace(filters, states=STAGES.get(stage, ()))
     overdue = call_list.overdue(filters.tenants, catalogue.targets(filters.tenants), now)

@@ -16,6 +16,9 @@ STAGES: Final[Mapping[str, tuple[str, ...]]] = {
 """The stages, with the endings that each counts. Together they are all that was asked."""
 OVERDUE: Final = "overdue"
 """Those that are open for longer than the target time of their tool."""
+RESPONDED: Final = "responded"
+"""Those with any response: the time to respond is measured of these."""
+RESPONDED_STATES: Final = ("accept", "received", "decline", "cancel", "invalid", "failed")
 
 
 def stage_count(endings: Mapping[str, int], stage: str) -> int:

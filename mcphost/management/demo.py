@@ -44,11 +44,18 @@ _CONFORMANCE_FIELDS = TenantFields(
 )
 
 
+def demo_is_closed() -> bool:
+    """Whether there was a tenant `demo`, which was closed: its slug is never used again."""
+    return Tenant.objects.filter(slug=DEMO).exclude(closed_at=None).exists()
+
+
 def seed_demo(data: home.Home) -> None:
-    """Create the tenant `demo` with all that `tools/demo.py` and `tools/demo_asking.py` offer.
+    """Create the tenant `demo` with all that `tools/demo.py` and `tools/demo_asking.py` offer, unless it was closed.
 
     It also gets a token that may use all of this, and an auditor, who may read what was recorded.
     """
+    if demo_is_closed():
+        return
     tenant = _tenant(DEMO, _DEMO_FIELDS)
     owner = get_user_model().objects.filter(is_superuser=True).order_by("id")[0]
     tenants.set_member(tenant, owner, Role.OWNER, actor=_ACTOR)

@@ -20,7 +20,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Welcome:
-    """The URLs, accounts and token to print."""
+    """The URLs, accounts and token to print. Without a token there is no demo."""
 
     base: str
     admin: Account
@@ -37,6 +37,10 @@ class Welcome:
             "",
             *_account("Console", f"{self.base}/admin/", self.admin),
             *_account("Auditor", "same page, may read payloads", self.auditor),
+        ]
+        if not self.token:
+            return "\n".join([*lines, ""])
+        lines += [
             f"  Tenant URL   {self.url}",
             f"  Demo token   {self.token}",
             f"               (also in {self.token_file})",

@@ -77,6 +77,11 @@
     more.textContent = isGap ? `Many new ${KEY}s` : `${count} new ${KEY}${count === 1 ? "" : "s"}`;
   };
   const settle = () => {
+    // A list that was empty has no table yet: the page is loaded with it, unless a filter is being set.
+    if (arrived.size && !body && isFirst && !paused && !document.querySelector("[data-pill][open]")) {
+      location.reload();
+      return;
+    }
     if (arrived.size && arrived.size <= FEW && more.hidden && isCalm()) insert();
     announce();
   };
@@ -163,7 +168,9 @@
     const seconds = (Date.now() - at) / 1000;
     const unit = UNITS.find(([length]) => Math.abs(seconds) >= length);
     if (!unit) return seconds >= 0 ? "just now" : "in a moment";
-    const count = Math.floor(Math.abs(seconds) / unit[0]);
+    // As the server rounds what is left (`nearly`): two days are not one at once.
+    const size = Math.abs(seconds) / unit[0];
+    const count = seconds < 0 && (unit[1] === "day" || Math.ceil(size) - size < 1 / 24) ? Math.round(size) : Math.floor(size);
     const words = `${count} ${unit[1]}${count === 1 ? "" : "s"}`;
     return seconds >= 0 ? `${words} ago` : `in ${words}`;
   };

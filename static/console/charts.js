@@ -1,6 +1,6 @@
 // A column of a chart that is pointed at says its numbers at once. Without this, its title does so.
 (() => {
-  document.querySelectorAll(".c-plot").forEach((plot) => {
+  const dress = (root) => root.querySelectorAll(".c-plot").forEach((plot) => {
     const tip = document.createElement("div");
     tip.className = "c-tip";
     tip.hidden = true;
@@ -25,4 +25,6 @@
     });
     area.addEventListener("pointerleave", () => { tip.hidden = true; });
   });
+  dress(document);
+  document.addEventListener("console:refreshed", (event) => dress(event.detail));
 })();

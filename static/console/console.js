@@ -66,7 +66,13 @@
       if (heads[number]) cell.dataset.label = heads[number];
     }));
   });
-  const dressed = (root) => { timed(root); labelled(root); };
+  // When figures were read, in the zone of the viewer.
+  const clocked = (root) => root.querySelectorAll("time[data-clock]").forEach((time) => {
+    const at = new Date(time.dateTime);
+    time.title = time.textContent;
+    time.textContent = `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+  });
+  const dressed = (root) => { timed(root); labelled(root); clocked(root); };
   dressed(document);
   document.addEventListener("console:added", (event) => timed(event.detail));
 
@@ -128,11 +134,25 @@
     window.addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
   }
 
-  // The live parts of a page are read again every few seconds, while the page is seen.
-  const LIVE_MS = 3000;
-  const busy = (part) => part.contains(document.activeElement) || getSelection().toString();
+  // The live parts of a page are read again every few seconds, or as often as they say, while the page is seen.
+  const LIVE_SECONDS = 3;
+  const live = [...document.querySelectorAll("[data-live]")];
+  const liveMs = 1000 * Math.min(...live.map((part) => Number(part.dataset.live) || LIVE_SECONDS));
+  const busy = (part) => part.contains(document.activeElement) || getSelection().toString()
+    || part.querySelector(".c-tip:not([hidden])");
+  const pause = document.querySelector("[data-live-toggle]");
+  const isPaused = () => pause?.getAttribute("aria-pressed") === "true";
+  if (pause && live.length) {
+    pause.hidden = false;
+    pause.addEventListener("click", () => {
+      const paused = !isPaused();
+      pause.setAttribute("aria-pressed", String(paused));
+      pause.dataset.liveState = paused ? "paused" : "live";
+      pause.lastElementChild.textContent = paused ? "Paused" : "Live";
+    });
+  }
   const refresh = async () => {
-    if (document.hidden) return true;
+    if (document.hidden || isPaused()) return true;
     const reply = await fetch(location.href, { headers: { Accept: "text/html" }, redirect: "manual" });
     if (reply.status >= 500) return true;
     if (!reply.ok) return false;
@@ -140,7 +160,9 @@
     dressed(page);
     document.querySelectorAll("[data-live]").forEach((part) => {
       const fresh = page.getElementById(part.id);
-      if (fresh && !busy(part) && fresh.innerHTML !== part.innerHTML) part.replaceChildren(...fresh.childNodes);
+      if (!fresh || busy(part) || fresh.innerHTML === part.innerHTML) return;
+      part.replaceChildren(...fresh.childNodes);
+      document.dispatchEvent(new CustomEvent("console:refreshed", { detail: part }));
     });
     return true;
   };
@@ -156,10 +178,10 @@
     document.querySelector("[data-live]").before(note);
   };
   const follow = async () => {
-    if (await refresh().catch(() => true)) setTimeout(follow, LIVE_MS);
+    if (await refresh().catch(() => true)) setTimeout(follow, liveMs);
     else over();
   };
-  if (document.querySelector("[data-live]")) setTimeout(follow, LIVE_MS);
+  if (live.length) setTimeout(follow, liveMs);
 
   // Suggest what the author of the chosen function wrote.
   const authors = document.getElementById("authors");

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from mcphost.audit import question_list
 from mcphost.audit.models import CallSummary, QuestionSummary
-from mcphost.audit.question_list import QuestionFilter, RecordedQuestion
+from mcphost.audit.question_list import Counted, QuestionFilter, RecordedQuestion
 from mcphost.audit.selectors import time_of
 from mcphost.audit.timeline import OPEN
 from mcphost.runtime.call import Client, Delivery, Principal, PrincipalKind
@@ -70,7 +70,11 @@ def chosen_by(
         "target": (*TARGETS, "none"),
         "principal": (*CALLERS, "tok_1", "ad", "%", "nobody"),
         "client": (*filter(None, CLIENTS), "curs", "unheard", '"cursor"', '""'),
-        "counted_since": (some.at, now - timedelta(minutes=20)),
+        "counted": (
+            Counted(some.at),
+            Counted(now - timedelta(minutes=20), now),
+            Counted(None, some.at),
+        ),
         "states": STATES,
         "calls": ((some.call,), (some.call, rng.choice(rows).call), ()),
         "since": (some.at, now - timedelta(minutes=20)),
@@ -94,13 +98,21 @@ def ended_at(row: RecordedQuestion) -> datetime:
     return time_of(CallSummary.objects.get(call=row.call).last)
 
 
+def is_counted(row: RecordedQuestion, counted: Counted) -> bool:
+    at = ended_at(row)
+    since, until = (
+        end and end.replace(microsecond=end.microsecond // 1000 * 1000) for end in counted
+    )
+    return (since is None or at >= since) and (until is None or at < until)
+
+
 def fits(row: RecordedQuestion, chosen: QuestionFilter) -> bool:
     name = chosen.principal
     return (
         (chosen.tenants is None or row.tenant in chosen.tenants)
         and chosen.target in ("", row.target)
         and has_client(row, chosen.client)
-        and (chosen.counted_since is None or ended_at(row) >= chosen.counted_since)
+        and (chosen.counted is None or is_counted(row, chosen.counted))
         and (name.lower() in row.caller.lower() or name in (row.actor_id, row.token_id))
         and (not chosen.states or row.state in chosen.states)
         and (chosen.calls is None or (row.call in chosen.calls and row.state == OPEN))

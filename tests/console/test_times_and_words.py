@@ -20,7 +20,9 @@ MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
         (7 * DAY - timedelta(seconds=2), 7 * DAY),
         (90 * DAY - timedelta(seconds=2), 90 * DAY),
         (DAY - timedelta(minutes=1), DAY),
-        (7 * DAY - 2 * HOUR, 7 * DAY - 2 * HOUR),
+        (7 * DAY - 2 * HOUR, 7 * DAY),
+        (2 * DAY - 2 * HOUR, 2 * DAY),
+        (DAY + 11 * HOUR, DAY + 11 * HOUR),
         (HOUR - timedelta(seconds=10), HOUR),
         (90 * MINUTE, 90 * MINUTE),
         (5 * MINUTE - timedelta(seconds=1), 5 * MINUTE),
@@ -33,6 +35,17 @@ def test_a_time_just_below_a_whole_unit_is_called_that_unit(remaining, expected)
 
 def test_what_lasts_a_week_is_not_said_to_last_six_days() -> None:
     assert ">in 1\u00a0week<" in str(when(timezone.now() + 7 * DAY))
+
+
+def test_weeks_are_said_only_where_they_are_whole() -> None:
+    said = {days: str(when(timezone.now() + days * DAY)) for days in (2, 6, 13, 14)}
+    for days, words in {
+        2: "2\u00a0days",
+        6: "6\u00a0days",
+        13: "13\u00a0days",
+        14: "2\u00a0weeks",
+    }.items():
+        assert f">in {words}<" in said[days]
 
 
 def test_each_reason_for_the_end_of_a_worker_has_words() -> None:

@@ -55,7 +55,11 @@ def test_a_token_issued_by_a_command_is_labelled_without_consent(cast: Cast) -> 
     issued = issue(cast.acme.id, cast.member.user, WANTED, actor=ACTOR)
     label = "member (“laptop”, issued without consent by the cast)"
     assert _principal(issued.plaintext).label == label
-    (listed,) = (each for each in selectors.tokens_of(cast.member.user.pk) if each.id == issued.id)
+    (listed,) = (
+        each
+        for each in selectors.own_token_page(cast.member.user.pk).tokens
+        if each.id == issued.id
+    )
     assert (listed.issued_by, listed.without_consent) == ("the cast", True)
     own = issue(cast.acme.id, cast.member.user, WANTED, actor=ACTOR, consented=True)
     assert "without consent" not in _principal(own.plaintext).label

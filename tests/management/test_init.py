@@ -24,7 +24,9 @@ from mcphost.management.commands.up import _account
 from mcphost.tenants import selectors as tenants
 from mcphost.tenants.models import Membership, Tenant
 from mcphost.tenants.roles import CALL_TOOLS, LIST_TOOLS, Audience, Role
+from mcphost.tenants.services import close_tenant
 from mcphost.vault.models import RingKey
+from tests.cast import ACTOR
 from tests.plugins.canaries import holds_a_secret
 
 pytestmark = pytest.mark.django_db
@@ -102,6 +104,16 @@ def _running_it_again_changes_nothing_but_replaces_a_lost_token(data: home.Home)
     _init(demo=True)
     assert home.read(data.demo_token) not in ("", first)
     assert User.objects.get(username="auditor").check_password("chosen by the auditor")
+
+
+def test_a_closed_demo_is_named_and_the_rest_is_set_up(data: home.Home) -> None:
+    _init(demo=True)
+    close_tenant(Tenant.objects.get(slug="demo").id, actor=ACTOR)
+    before = _everything()
+    said = _init(demo=True)
+    assert "The tenant demo was closed, and its slug is not used again" in said
+    assert f"Ready in {data.path}" in said
+    assert _everything() == before
 
 
 def test_the_conformance_tenant_is_refused_where_the_suites_functions_are_not_loaded(

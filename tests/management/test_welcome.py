@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
 
@@ -15,6 +16,12 @@ WELCOME = Welcome(
     token="the-demo-token",
     token_file=Path("/data/demo-token"),
 )
+
+
+def test_without_a_demo_the_text_names_the_console_only() -> None:
+    text = replace(WELCOME, token="").text()
+    assert "user admin, password a-generated-one" in text
+    assert "/t/demo/" not in text
 
 
 def test_the_commands_and_programs_of_the_welcome_text_are_valid() -> None:

@@ -1,7 +1,6 @@
 """Input requests: what tools asked of people, and what became of it; their texts for auditors, each view recorded."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Literal, Self
 from uuid import UUID
@@ -26,7 +25,7 @@ from mcphost.api.resources.calls import (
 )
 from mcphost.audit import call_list, question_list, selectors
 from mcphost.audit.entries import EntryView
-from mcphost.audit.question_list import QuestionFilter
+from mcphost.audit.question_list import Counted, QuestionFilter
 from mcphost.audit.summaries.figures import Period
 from mcphost.audit.timeline import TimelineAnswer, TimelineQuestion
 from mcphost.listings.input_requests import (
@@ -161,9 +160,8 @@ class InputRequestQuery(PagedQuery):
             client=self.client,
             since=self.since,
             until=self.until,
+            counted=None if self.counted is None else Counted(self.counted.start(now)),
         )
-        if self.counted is not None:
-            filters = replace(filters, counted_since=self.counted.start(now))
         return in_stage(filters, self.state or "", now)
 
 

@@ -43,6 +43,10 @@ class Period(StrEnum):
         last = int(now.timestamp()) // seconds * seconds
         return datetime.fromtimestamp(last - (self.points - 1) * seconds, UTC)
 
+    def end(self, now: datetime) -> datetime:
+        """When the last of its buckets is over."""
+        return self.start(now) + self.points * self.step
+
 
 _STEPS: Final = {
     Period.HOUR: (timedelta(minutes=1), 60),
@@ -50,6 +54,51 @@ _STEPS: Final = {
     Period.WEEK: (timedelta(hours=4), 42),
     Period.MONTH: (timedelta(days=1), 30),
 }
+
+
+_OWN_STEPS: Final = (
+    timedelta(minutes=1),
+    timedelta(minutes=5),
+    timedelta(minutes=15),
+    timedelta(hours=1),
+    timedelta(hours=4),
+    timedelta(days=1),
+    timedelta(days=7),
+)
+_MAX_POINTS: Final = 62
+
+
+@dataclass(frozen=True, slots=True)
+class OwnPeriod:
+    """A period from one time to another, in whole minutes; both at buckets that are kept (`rollups.kept_span`).
+
+    Its series has as few points as a chart can show, each of whole buckets.
+    """
+
+    begins: datetime
+    ends: datetime
+
+    @property
+    def step(self) -> timedelta:
+        """The length of one point of a series. The last point may be shorter."""
+        whole = self.ends - self.begins
+        return next((step for step in _OWN_STEPS if whole <= step * _MAX_POINTS), _OWN_STEPS[-1])
+
+    @property
+    def points(self) -> int:
+        """How many points a series has."""
+        return -((self.begins - self.ends) // self.step)
+
+    def start(self, now: datetime) -> datetime:
+        """When it begins. It does not move with `now`."""
+        return self.begins
+
+    def end(self, now: datetime) -> datetime:
+        """When it ends: perhaps later than `now`."""
+        return self.ends
+
+
+AnyPeriod = Period | OwnPeriod
 
 
 class Dimension(StrEnum):

@@ -31,12 +31,19 @@ MAX_OVERDUE: Final = 1_000
 """Of so many overdue calls the questions are listed, the latest first."""
 
 
+class Counted(NamedTuple):
+    """A time of figures, which count a call by the time of its state, and no trials. `until` is exclusive."""
+
+    since: datetime | None = None
+    until: datetime | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class QuestionFilter:
     """Filter of questions. `tenants`: None is all, empty is none.
 
-    `principal` and `client` are as in `selectors.EntryFilter`; a `client` in quotes is the whole name. `counted_since`:
-    only those that figures since then count, which count a call by the time of its state and no trials. `states` are fates, none: any. With `calls`,
+    `principal` and `client` are as in `selectors.EntryFilter`; a `client` in quotes is the whole name. `counted`:
+    only those that figures of a time count. `states` are fates, none: any. With `calls`,
     only the open questions of these calls. `since` is inclusive, `until` exclusive.
     """
 
@@ -48,7 +55,7 @@ class QuestionFilter:
     calls: tuple[UUID, ...] | None = None
     since: datetime | None = None
     until: datetime | None = None
-    counted_since: datetime | None = None
+    counted: Counted | None = None
 
     @property
     def whole_client(self) -> str | None:
@@ -99,9 +106,17 @@ def _time_condition(filters: QuestionFilter) -> Q:
         condition &= Q(at__gte=filters.since)
     if filters.until is not None:
         condition &= Q(at__lt=filters.until)
-    if filters.counted_since is not None:
-        begin = id_at(filters.counted_since.timestamp())
-        condition &= Q(last__gte=begin) & ~Q(delivery=Delivery.PLAYGROUND)
+    return condition & _counted_condition(filters.counted)
+
+
+def _counted_condition(counted: Counted | None) -> Q:
+    if counted is None:
+        return Q()
+    condition = ~Q(delivery=Delivery.PLAYGROUND)
+    if counted.since is not None:
+        condition &= Q(last__gte=id_at(counted.since.timestamp()))
+    if counted.until is not None:
+        condition &= Q(last__lt=id_at(counted.until.timestamp()))
     return condition
 
 
@@ -122,7 +137,9 @@ def _streams(filters: QuestionFilter, now: datetime) -> list[QuestionStream]:
     """Choose the indexes to read."""
     tenants, rows = filters.tenants, QuestionSummary.objects.all()
     first = None if filters.since is None else first_id(filters.since - SKEW)
-    end = None if filters.until is None else first_id(filters.until + SKEW)
+    # What figures of a time count was asked before its end.
+    ends = [until for until in (filters.until, filters.counted and filters.counted.until) if until]
+    end = first_id(min(ends) + SKEW) if ends else None
     whole = (IdSpan(first, end),)
     if filters.calls is not None:
         return [QuestionStream(rows.filter(call__in=filters.calls[:MAX_OVERDUE]), whole)]

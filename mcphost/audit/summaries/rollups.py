@@ -11,7 +11,7 @@ name of their client freely, and every caller the URI that it reads. Such names 
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import IntEnum
 from itertools import chain, product
 from typing import Any, Final, NamedTuple
@@ -159,6 +159,33 @@ def is_kept(bucket: Bucket, now: datetime) -> bool:
         bucket if bucket.resolution is Resolution.DAY else bucket.within(bucket.resolution.coarser)
     )
     return around.begins >= (now - KEPT[bucket.resolution]).timestamp() + bucket.resolution.seconds
+
+
+def kept_span(begins: datetime, ends: datetime, now: datetime) -> tuple[datetime, datetime]:
+    """Return the shortest time around one that whole buckets make up which are kept.
+
+    It begins with the oldest day that is kept at the earliest, and ends with the minute under way at the latest.
+    """
+    latest = (Resolution.MINUTE.bucket(now) + 1) * Resolution.MINUTE.seconds
+    day = Resolution.DAY.seconds
+    earliest = -int(-(now - KEPT[Resolution.DAY]).timestamp() // day) * day + day
+    end = min(max(ends.timestamp(), earliest + day), latest)
+    end_bucket = _finest_kept(-int(-end // 1) - 1, now)
+    begin = min(max(begins.timestamp(), earliest), end_bucket.ends - 1)
+    begin_bucket = _finest_kept(int(begin), now)
+    return (
+        datetime.fromtimestamp(begin_bucket.begins, UTC),
+        datetime.fromtimestamp(min(end_bucket.ends, latest), UTC),
+    )
+
+
+def _finest_kept(at: int, now: datetime) -> Bucket:
+    """The shortest bucket of whole minutes around a time, in seconds since 1970, that has rows still."""
+    buckets = [
+        Bucket(resolution, at // resolution.seconds)
+        for resolution in (Resolution.MINUTE, Resolution.HOUR, Resolution.DAY)
+    ]
+    return next((bucket for bucket in buckets if is_kept(bucket, now)), buckets[-1])
 
 
 def cover(begins: int, ends: int, longest: Resolution, now: datetime) -> list[Bucket]:

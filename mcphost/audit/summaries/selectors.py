@@ -14,11 +14,13 @@ from django.utils import timezone
 from mcphost.audit.models import ChangedCalls, Following, RollUp
 from mcphost.audit.summaries import follower
 from mcphost.audit.summaries.figures import (
+    AnyPeriod,
     CallNumbers,
     CallSums,
     Dimension,
     Funnel,
     FunnelRow,
+    OwnPeriod,
     Period,
     Point,
     Ranked,
@@ -74,7 +76,7 @@ def earliest(period: Period, now: datetime) -> datetime:
     return now - KEPT[_POINTS[period]] + 2 * period.length + period.step
 
 
-def totals(tenants: frozenset[UUID] | None, period: Period, now: datetime) -> CallNumbers:
+def totals(tenants: frozenset[UUID] | None, period: AnyPeriod, now: datetime) -> CallNumbers:
     """The figures of these tenants together; of all for None."""
     follower.refresh(now)
     sums = CallSums()
@@ -84,25 +86,25 @@ def totals(tenants: frozenset[UUID] | None, period: Period, now: datetime) -> Ca
 
 
 def series(
-    tenants: frozenset[UUID] | None, period: Period, now: datetime, *, target: str | None = None
+    tenants: frozenset[UUID] | None, period: AnyPeriod, now: datetime, *, target: str | None = None
 ) -> tuple[Point, ...]:
     """The same figures, or those of one target, point by point, the oldest first.
 
     The last point is under way.
     """
     follower.refresh(now)
-    start, step = period.start(now), period.step
+    start, end, step = period.start(now), period.end(now), period.step
     points = [CallSums() for _ in range(period.points)]
     counted = _totals_of(tenants)
     if target is not None:
         counted = _rollups_of(tenants, *By.TARGET.named).filter(name=target)
-    rows = counted.filter(_within(period, now, _POINTS[period]))
+    rows = counted.filter(_within(period, now, _longest(period)))
     begins, seconds = int(start.timestamp()), int(step.total_seconds())
     for resolution, bucket, *columns in rows.values_list("resolution", "bucket", *SUMMED):
         at = bucket * Resolution(resolution).seconds
         points[(at - begins) // seconds].add(sums_of(columns))
     return tuple(
-        Point(start + number * step, start + (number + 1) * step, sums.numbers())
+        Point(start + number * step, min(start + (number + 1) * step, end), sums.numbers())
         for number, sums in enumerate(points)
     )
 
@@ -110,7 +112,7 @@ def series(
 def top(
     tenants: frozenset[UUID] | None,
     by: Dimension,
-    period: Period,
+    period: AnyPeriod,
     now: datetime,
     limit: int = 5,
     *,
@@ -134,7 +136,7 @@ def top(
     )
 
 
-def by_target(tenant: UUID, period: Period, now: datetime) -> Mapping[str, CallNumbers]:
+def by_target(tenant: UUID, period: AnyPeriod, now: datetime) -> Mapping[str, CallNumbers]:
     """The figures of one tenant by target: a tool's name, a resource's URI. Those without a row of their own are left out."""
     follower.refresh(now)
     sums: dict[str, CallSums] = defaultdict(CallSums)
@@ -146,7 +148,7 @@ def by_target(tenant: UUID, period: Period, now: datetime) -> Mapping[str, CallN
 
 def funnel(
     tenants: frozenset[UUID] | None,
-    period: Period,
+    period: AnyPeriod,
     now: datetime,
     *,
     target: str | None = None,
@@ -226,10 +228,22 @@ def _rollups_of(tenants: frozenset[UUID] | None, *dimensions: int) -> QuerySet[R
     return rows if tenants is None else rows.filter(tenant__in=tenants)
 
 
-def _within(period: Period, now: datetime, longest: Resolution | None = None) -> Q:
+def _within(period: AnyPeriod, now: datetime, longest: Resolution | None = None) -> Q:
     """The buckets that cover the period once, as few as possible, none of them longer than `longest`."""
-    begins = int(period.start(now).timestamp())
-    ends = begins + period.points * int(period.step.total_seconds())
+    begins, ends = (int(at.timestamp()) for at in (period.start(now), period.end(now)))
     if longest is None:
-        longest = Resolution.DAY if period is Period.WEEK else _POINTS[period]
+        of_days = isinstance(period, OwnPeriod) or period is Period.WEEK
+        longest = Resolution.DAY if of_days else _longest(period)
     return of_buckets(cover(begins, ends, longest, now))
+
+
+def _longest(period: AnyPeriod) -> Resolution:
+    """Return the longest buckets that lie each in one point of a series."""
+    if isinstance(period, Period):
+        return _POINTS[period]
+    begins, seconds = int(period.begins.timestamp()), int(period.step.total_seconds())
+    return max(
+        resolution
+        for resolution in (Resolution.MINUTE, Resolution.HOUR, Resolution.DAY)
+        if not begins % resolution.seconds and not seconds % resolution.seconds
+    )

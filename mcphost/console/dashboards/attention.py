@@ -23,7 +23,7 @@ from mcphost.audit.summaries.search import EXPIRES_SOON, EXPIRING
 from mcphost.catalogue import kinds
 from mcphost.catalogue import selectors as catalogue
 from mcphost.console.base import Can
-from mcphost.console.dashboards.calls_behind import CallsBehind
+from mcphost.console.dashboards.calls_behind import NO_LISTS, CallsBehind
 from mcphost.console.return_links import list_with
 from mcphost.console.templatetags.console import nearly
 from mcphost.identity.selectors import TokenListing, expiring
@@ -163,7 +163,7 @@ def error_spikes(viewer: Viewer, now: datetime) -> Iterator[Hand]:
     if not failing:
         return
     slug_by_tenant = slugs(ranked.tenant for ranked in failing)
-    links = CallsBehind("", Period.HOUR.start(now))
+    links = CallsBehind(NO_LISTS, Period.HOUR.start(now))
     # The day ends with a whole hour, so that it contains nothing of the last one.
     day = summaries.top(
         frozenset(ranked.tenant for ranked in failing),

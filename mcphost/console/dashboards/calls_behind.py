@@ -1,34 +1,58 @@
-"""Addresses of the calls that a figure counts: the list of calls with the rule of the figure as its filter."""
+"""Addresses of what a figure counts: the lists of calls and of questions, with the rule of the figure as their filter."""
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Final, NamedTuple, Self
 from urllib.parse import urlencode
 
 from django.contrib.auth.models import User
 from django.urls import reverse
 
 from mcphost.audit.selectors import MADE_BY_CLIENTS
+from mcphost.audit.summaries.figures import AnyPeriod, OwnPeriod
+from mcphost.console.periods import COUNTED_DATES
 from mcphost.tenants.access import allowed
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 
 
+class RecordLists(NamedTuple):
+    """The addresses of the lists of calls and of questions; empty where no page lists those of just these tenants."""
+
+    calls: str = ""
+    questions: str = ""
+
+
+NO_LISTS: Final = RecordLists()
+
+
 @dataclass(frozen=True, slots=True)
 class CallsBehind:
-    """`path` is the list; empty where no page lists the calls of just these tenants. Figures count calls of clients,
-    from `since` until before `until`."""
+    """Figures count calls of clients, and their questions, from `since` until before `until`."""
 
-    path: str
+    lists: RecordLists
     since: datetime
     until: datetime | None = None
 
+    @classmethod
+    def of(cls, lists: RecordLists, period: AnyPeriod, now: datetime) -> Self:
+        """Return the links of a period; one of the usual ones goes on until the list is read."""
+        return cls(lists, period.start(now), period.ends if isinstance(period, OwnPeriod) else None)
+
     def url(self, **filters: str) -> str:
         """Return the address of the calls that also match these filters of the list."""
-        if not self.path:
+        return self._address(self.lists.calls, {"made_by": MADE_BY_CLIENTS, **filters})
+
+    def questions_url(self, **filters: str) -> str:
+        """Return the address of the questions of such calls, which are counted with their calls."""
+        return self._address(self.lists.questions, {"counted": COUNTED_DATES, **filters})
+
+    def _address(self, path: str, filters: dict[str, str]) -> str:
+        if not path:
             return ""
         ends = {"since": self.since, "until": self.until}
         times = {name: _text(at) for name, at in ends.items() if at is not None}
-        return f"{self.path}?{urlencode({'made_by': MADE_BY_CLIENTS, **filters, **times, 'zone': 'UTC'})}"
+        return f"{path}?{urlencode({**filters, **times, 'zone': 'UTC'})}"
 
     def within(self, since: datetime, until: datetime) -> "CallsBehind":
         """Return the links of a part of the time."""
@@ -36,19 +60,23 @@ class CallsBehind:
 
     def of_tenant(self, slug: str) -> "CallsBehind":
         """Return the links of one tenant; none if it is unknown."""
-        return replace(self, path=tenant_list(slug))
+        return replace(self, lists=tenant_lists(slug))
 
 
-def tenant_list(slug: str) -> str:
-    """Return the address of the list of one tenant's calls; empty without a slug."""
-    return reverse("admin:calls", args=[slug]) if slug else ""
+def tenant_lists(slug: str) -> RecordLists:
+    """Return the lists of one tenant; none without a slug."""
+    if not slug:
+        return NO_LISTS
+    return RecordLists(
+        reverse("admin:calls", args=[slug]), reverse("admin:input_requests", args=[slug])
+    )
 
 
-def list_of(user: User, readable: list[Tenant]) -> str:
-    """Return the address of the list of all calls that a user may read: empty if several tenants, but not all."""
+def lists_of(user: User, readable: list[Tenant]) -> RecordLists:
+    """Return the lists of all that a user may read: none if several tenants, but not all."""
     if allowed(user, None, Permission.VIEW_RECORDS):
-        return reverse("admin:all_calls")
-    return tenant_list(readable[0].slug) if len(readable) == 1 else ""
+        return RecordLists(reverse("admin:all_calls"), reverse("admin:all_input_requests"))
+    return tenant_lists(readable[0].slug) if len(readable) == 1 else NO_LISTS
 
 
 def whole(name: str) -> str:

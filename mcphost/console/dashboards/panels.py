@@ -6,10 +6,10 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from mcphost.audit.call_list import WITH_QUESTIONS
 from mcphost.audit.summaries import selectors as summaries
 from mcphost.audit.summaries.batches import ERROR
 from mcphost.audit.summaries.figures import (
+    AnyPeriod,
     CallNumbers,
     Dimension,
     Period,
@@ -18,7 +18,7 @@ from mcphost.audit.summaries.figures import (
 )
 from mcphost.audit.summaries.search import NO_ERROR
 from mcphost.audit.timeline import DECLINED
-from mcphost.console.dashboards.calls_behind import CallsBehind, tenant_list, whole
+from mcphost.console.dashboards.calls_behind import NO_LISTS, CallsBehind, RecordLists, whole
 from mcphost.console.dashboards.charts import (
     Axes,
     Chart,
@@ -38,7 +38,7 @@ from mcphost.console.dashboards.scales import (
 from mcphost.console.periods import AskedPeriod
 from mcphost.console.records.stages import STAGE_WORDS
 from mcphost.console.templatetags.console import lasted
-from mcphost.listings.stages import STAGES, stage_count
+from mcphost.listings.stages import RESPONDED, STAGES, stage_count
 from mcphost.tenants.selectors import slugs
 
 TOP = 5
@@ -61,7 +61,8 @@ _TOPS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """One number: its unit is in `value`, `detail` explains it, `change` compares it; `url` is what it counts."""
+    """One number: its unit is in `value`, `detail` explains it, `change` compares it; `url` is what it
+    counts: calls, or questions."""
 
     label: str
     value: str
@@ -69,6 +70,7 @@ class Tile:
     change: str = ""
     tone: str = ""
     url: str = ""
+    counts: str = "calls"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,16 @@ class Scope:
     def url(self, count: int, **filters: str) -> str:
         """Return the address of the calls that a figure counts; none if there are none."""
         return self.links.url(**self.filters, **filters) if count else ""
+
+    def questions(self, count: int, **filters: str) -> str:
+        """Return the address of the questions that a figure counts; none if there are none."""
+        return self.links.questions_url(**self.filters, **filters) if count else ""
+
+    def questions_link(self, **filters: str) -> Link:
+        """Return the same for the figures of a chart."""
+        return lambda span: self.links.within(span.at, span.until).questions_url(
+            **self.filters, **filters
+        )
 
     def link(self, **filters: str) -> Link:
         """Return the same for the figures of a chart."""
@@ -125,30 +137,42 @@ class Panel:
 
 
 def panel(
-    tenants: frozenset[UUID] | None, period_choice: AskedPeriod, now: datetime, path: str
+    tenants: frozenset[UUID] | None, period_choice: AskedPeriod, now: datetime, lists: RecordLists
 ) -> Panel:
-    """Return the numbers of tenants over a period; None means all. `path` is the list of their calls, if any."""
+    """Return the numbers of tenants over a period; None means all. `lists` are those of their calls and questions, if any."""
     period = period_choice.period
-    links = CallsBehind(path, period.start(now))
+    links = CallsBehind.of(lists, period, now)
     total = summaries.totals(tenants, period, now)
-    before = summaries.totals(tenants, period, now - period.length)
     points = summaries.series(tenants, period, now)
     lag = summaries.lag()
     return Panel(
-        tiles=tuple(tiles(total, before, period, Scope(links))),
+        tiles=tuple(tiles(total, _before(tenants, period, now), Scope(links))),
         charts=charts(points, total, links),
         tops=tuple(_tops(tenants, total, period, now)),
         late=lag if lag is not None and lag > LATE else None,
     )
 
 
-def tiles(total: CallNumbers, before: CallNumbers, period: Period, scope: Scope) -> Iterator[Tile]:
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """What the number of calls is compared with: `words` name the time."""
+
+    calls: int
+    words: str
+
+
+def _before(tenants: frozenset[UUID] | None, period: AnyPeriod, now: datetime) -> Earlier | None:
+    """Return the calls of the period before; None for an own period, before which less may be kept."""
+    if not isinstance(period, Period):
+        return None
+    calls = summaries.totals(tenants, period, now - period.length).calls
+    return Earlier(calls, f"{period.value[:-1]} {period.value[-1]}")
+
+
+def tiles(total: CallNumbers, before: Earlier | None, scope: Scope) -> Iterator[Tile]:
     """Yield the numbers of a period, compared with the period before it."""
     calls = scope.url(total.calls)
-    with_questions = scope.url(total.input_requests, questions=WITH_QUESTIONS)
-    yield Tile(
-        "Calls", grouped(total.calls), *_change(total.calls, before.calls, period), url=calls
-    )
+    yield Tile("Calls", grouped(total.calls), *_change(total.calls, before), url=calls)
     yield Tile(
         "Errors",
         grouped(total.errors),
@@ -166,18 +190,20 @@ def tiles(total: CallNumbers, before: CallNumbers, period: Period, scope: Scope)
     yield Tile("Server time p50", latency(total.p50_us), slow, url=calls)
     answered = f"{_percent(ended(total, 'answered'), total.input_requests)} accepted"
     yield Tile(
-        "Input requests",
+        "Questions",
         grouped(total.input_requests),
-        answered if total.input_requests else "none sent",
-        url=with_questions,
+        answered if total.input_requests else "none asked",
+        url=scope.questions(total.input_requests),
+        counts="questions",
     )
     slow = f"p95 {people_took(total.p95_answer_ms)}"
-    has_responses = total.p95_answer_ms is not None
+    has_answers = total.p95_answer_ms is not None
     yield Tile(
-        "Time to respond",
+        "Time to answer",
         people_took(total.p50_answer_ms),
-        slow if has_responses else "no responses",
-        url=with_questions,
+        slow if has_answers else "no answers",
+        url=scope.questions(int(has_answers), state=RESPONDED),
+        counts="questions",
     )
 
 
@@ -242,15 +268,15 @@ def latency_chart(
 def people_chart(
     spans: Sequence[ChartSpan], numbers: Sequence[CallNumbers], total: CallNumbers, scope: Scope
 ) -> Chart:
-    """Return the chart of the time until a person responded."""
+    """Return the chart of the time until a person answered."""
     slow = [_seconds(counts.p95_answer_ms, 1e3) for counts in numbers]
     usual = [_seconds(counts.p50_answer_ms, 1e3) for counts in numbers]
-    with_questions = scope.link(questions=WITH_QUESTIONS)
+    answered = scope.questions_link(state=RESPONDED)
     return drawn_lines(
-        Axes("people", "Time to respond", spans, duration_scale, duration_text, with_questions),
+        Axes("people", "Time to answer", spans, duration_scale, duration_text, answered),
         (
-            Measure("strong", "p95", slow, people_took(total.p95_answer_ms), with_questions),
-            Measure("soft", "p50", usual, people_took(total.p50_answer_ms), with_questions),
+            Measure("strong", "p95", slow, people_took(total.p95_answer_ms), answered),
+            Measure("soft", "p50", usual, people_took(total.p50_answer_ms), answered),
         ),
     )
 
@@ -258,20 +284,21 @@ def people_chart(
 def requests_chart(
     spans: Sequence[ChartSpan], numbers: Sequence[CallNumbers], total: CallNumbers, scope: Scope
 ) -> Chart:
-    """Return the chart of input requests by how they ended, without what did not occur."""
+    """Return the chart of questions by how they ended, without what did not occur."""
     measures = (
         Measure(
             stage,
             STAGE_WORDS[stage].capitalize(),
             [ended(counts, stage) for counts in numbers],
             grouped(ended(total, stage)),
+            link=scope.questions_link(state=stage),
+            total_url=scope.questions(ended(total, stage), state=stage),
         )
         for stage in STAGES
     )
     occurred = [measure for measure in measures if any(measure.values)]
-    with_questions = scope.link(questions=WITH_QUESTIONS)
     return stacked(
-        Axes("requests", "Input requests", spans, count_scale, _count, with_questions), occurred
+        Axes("requests", "Questions", spans, count_scale, _count, scope.questions_link()), occurred
     )
 
 
@@ -296,13 +323,13 @@ def people_took(milliseconds: int | None) -> str:
 
 
 def _tops(
-    tenants: frozenset[UUID] | None, total: CallNumbers, period: Period, now: datetime
+    tenants: frozenset[UUID] | None, total: CallNumbers, period: AnyPeriod, now: datetime
 ) -> Iterator[TopList]:
     rankings = [summaries.top(tenants, by, period, now, TOP) for _, by, _ in _TOPS]
     slug_by_tenant = slugs(row.tenant for ranked in rankings for row in ranked)
-    since = period.start(now)
+    links = CallsBehind.of(NO_LISTS, period, now)
     for (title, _, name), ranked in zip(_TOPS, rankings, strict=True):
-        yield TopList(title, [_top_row(row, slug_by_tenant, name, total, since) for row in ranked])
+        yield TopList(title, [_top_row(row, slug_by_tenant, name, total, links) for row in ranked])
 
 
 def _top_row(
@@ -310,12 +337,12 @@ def _top_row(
     slug_by_tenant: Mapping[UUID | None, str],
     name: str,
     total: CallNumbers,
-    since: datetime,
+    links: CallsBehind,
 ) -> TopRow:
     slug = slug_by_tenant.get(ranked.tenant, "")
     is_filter = not ranked.is_other  # all others are no filter
     scope = Scope(
-        CallsBehind(tenant_list(slug if is_filter else ""), since),
+        links.of_tenant(slug if is_filter else ""),
         {name: ranked.name if name == "tool" else whole(ranked.name)},
     )
     return TopRow(
@@ -330,16 +357,15 @@ def _top_row(
     )
 
 
-def _change(now: int, before: int, period: Period) -> tuple[str, str]:
+def _change(calls: int, before: Earlier | None) -> tuple[str, str]:
     """Return what the number of calls is compared with, and how much it has changed."""
-    if not before:
+    if before is None or not before.calls:
         return "", ""
-    words = f"{period.value[:-1]} {period.value[-1]}"
-    change = (now - before) / before
+    change = (calls - before.calls) / before.calls
     if abs(change) < SLIGHT:
-        return f"as in the {words} before", ""
+        return f"as in the {before.words} before", ""
     sign, size = ("+" if change > 0 else "\u2212"), f"{abs(change):,.0%}".replace("%", " %")
-    return f"vs {words} before", f"{sign}{size}"
+    return f"vs {before.words} before", f"{sign}{size}"
 
 
 def _percent(part: int, whole: int) -> str:

@@ -6,12 +6,11 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from mcphost.audit.call_list import WITH_QUESTIONS
 from mcphost.audit.summaries import selectors as summaries
 from mcphost.audit.summaries.batches import ERROR
 from mcphost.audit.summaries.figures import CallNumbers, Period
 from mcphost.catalogue.selectors import PrimitiveRow
-from mcphost.console.dashboards.calls_behind import CallsBehind, tenant_list, whole
+from mcphost.console.dashboards.calls_behind import CallsBehind, tenant_lists, whole
 from mcphost.console.dashboards.charts import Chart, ChartSpan
 from mcphost.console.dashboards.panels import (
     HIGH,
@@ -23,7 +22,7 @@ from mcphost.console.dashboards.panels import (
     tiles,
 )
 from mcphost.console.dashboards.scales import NOTHING, grouped
-from mcphost.console.periods import AskedPeriod
+from mcphost.console.periods import AskedPeriod, counted_in
 from mcphost.console.records.funnel import FunnelLine, line
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.tenants.models import Tenant
@@ -49,8 +48,8 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class UsePage:
-    """The numbers on a primitive's page; `lines` are what became of its input requests, by client, each with
-    the address of the calls that asked."""
+    """The numbers on a primitive's page; `lines` are what became of its questions, by client, each with
+    the address of the questions."""
 
     tiles: Sequence[Tile]
     chart: Chart
@@ -67,7 +66,7 @@ def counted(primitive_type: PrimitiveType) -> bool:
 def uses(tenant: Tenant, rows: Iterable[PrimitiveRow], now: datetime) -> Mapping[UUID, Use]:
     """Return the numbers of a tenant's primitives in the last 7 days, by their ids."""
     numbers_by_target = summaries.by_target(tenant.pk, LISTED, now)
-    links = CallsBehind(tenant_list(tenant.slug), LISTED.start(now))
+    links = CallsBehind.of(tenant_lists(tenant.slug), LISTED, now)
     return {
         row.id: _use(
             numbers_by_target.get(_target(row), _NONE), Scope(links, {"tool": _target(row)})
@@ -86,19 +85,17 @@ def use_page(
     spans = [ChartSpan(point.at, point.until) for point in points]
     tenants = frozenset({tenant.pk})
     funnel = summaries.funnel(tenants, period, now, target=target, limit=MAX_CLIENTS)
-    scope = Scope(CallsBehind(tenant_list(tenant.slug), period.start(now)), {"tool": target})
+    scope = Scope(CallsBehind.of(tenant_lists(tenant.slug), period, now), {"tool": target})
     lines = [
         (
-            line(client_row, tenant.slug, {"counted": period.value}),
-            ""
-            if client_row.is_other
-            else scope.url(1, client=whole(client_row.client), questions=WITH_QUESTIONS),
+            line(client_row, tenant.slug, counted_in(period)),
+            "" if client_row.is_other else scope.questions(1, client=whole(client_row.client)),
         )
         for client_row in funnel.rows
         if client_row.input_requests
     ]
     return UsePage(
-        tiles=tuple(tiles(total, _NONE, period, scope)),
+        tiles=tuple(tiles(total, None, scope)),
         chart=calls_chart(spans, [point.numbers for point in points], total, scope),
         lines=lines,
         url=scope.url(total.calls),

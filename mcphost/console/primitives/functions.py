@@ -1,5 +1,7 @@
 """Pages for Python functions: those that a tenant may use, and all that the code offers."""
 
+from itertools import chain
+
 from django.contrib import messages
 from django.db import transaction
 from django.db.models import Count
@@ -80,7 +82,8 @@ def change(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
                 if apply(tenant.pk, reference, actor(request))
             ]
     except InvalidPrimitiveError as refusal:
-        messages.error(request, str(refusal))
+        for sentence in chain.from_iterable(refusal.problems.values()):
+            messages.error(request, sentence)
         return redirect(back)
     if changed:
         may = "may use" if verb == GRANT else "may no longer use"

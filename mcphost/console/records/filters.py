@@ -17,7 +17,8 @@ from mcphost.audit.summaries.batches import ERROR
 from mcphost.audit.summaries.search import EXPIRING, NO_ERROR
 from mcphost.audit.timeline import DECLINED, EXPIRED, INVALID, LOST, OPEN, UNASKED
 from mcphost.console.base import query_text
-from mcphost.console.records.ranges import ANY_TIME, DateRange, range_of
+from mcphost.console.periods import COUNTED_DATES
+from mcphost.console.ranges import ANY_TIME, DateRange, range_of
 from mcphost.console.records.stages import QUESTION_STATES
 from mcphost.console.templatetags.questions import outcome
 from mcphost.listings.input_requests import still_open_keys
@@ -102,12 +103,13 @@ AREAS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "filter": ("saved filters", ("filter.",)),
 }
 """What the actions of the audit log are about: a name in words, and how the actions begin."""
+COUNTED: Mapping[str, str] = {**PERIOD_NAMES, COUNTED_DATES: "these dates"}
 _FREE = ("tenant", "tool", "principal", "client", "call", "trace", "words")
 _FIXED: Mapping[str, Collection[str]] = {
     "outcome": OUTCOMES,
     "questions": QUESTIONS,
     "state": QUESTION_STATES,
-    "counted": PERIODS,
+    "counted": COUNTED,
     "made_by": MADE_BY,
     "area": AREAS,
     "period": PERIODS,

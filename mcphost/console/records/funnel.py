@@ -21,7 +21,7 @@ from mcphost.console.base import (
     page_of,
     show,
 )
-from mcphost.console.periods import asked_period
+from mcphost.console.periods import asked_period, counted_in
 from mcphost.console.records.filters import RecordFilter, tenants_of
 from mcphost.console.records.stages import STAGE_WORDS
 from mcphost.listings.stages import STAGES, stage_count
@@ -101,7 +101,7 @@ def _listing(
     now = timezone.now()
     funnel = summaries.funnel(tenants, period_choice.period, now, limit=MAX_ROWS)
     total = summaries.totals(tenants, period_choice.period, now)
-    period = {"counted": period_choice.period.value}
+    period = counted_in(period_choice.period)
     if request.GET.get("tenant"):
         period["tenant"] = request.GET["tenant"]
     whole = line(FunnelRow(UUID(int=0), "", "", total.input_requests, total.endings), "", period)

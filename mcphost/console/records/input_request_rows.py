@@ -5,8 +5,9 @@ from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
-from mcphost.audit.question_list import QuestionFilter
+from mcphost.audit.question_list import Counted, QuestionFilter
 from mcphost.audit.summaries.figures import Period
+from mcphost.console.periods import COUNTED_DATES
 from mcphost.console.records.filters import RecordFilter
 from mcphost.console.records.pills import OF_QUESTIONS
 from mcphost.listings.input_requests import ListedInputRequest, in_stage, is_in_stage
@@ -24,17 +25,23 @@ def question_filter(
     """Return the filter for the selector, limited to `tenants`."""
     if record_filter.unknown:  # nothing is selected, and none of the values is read
         return QuestionFilter(tenants=frozenset())
-    counted = record_filter.counted
+    of_dates = record_filter.counted == COUNTED_DATES
     filters = QuestionFilter(
         tenants=tenants,
         target=record_filter.tool,
         principal=record_filter.principal,
         client=record_filter.client,
-        since=record_filter.begins(now),
-        until=record_filter.dates.until,
-        counted_since=Period(counted).start(now) if counted else None,
+        since=None if of_dates else record_filter.begins(now),
+        until=None if of_dates else record_filter.dates.until,
+        counted=_counted(record_filter, now),
     )
     return in_stage(filters, record_filter.state, now)
+
+
+def _counted(record_filter: RecordFilter, now: datetime) -> Counted | None:
+    if record_filter.counted == COUNTED_DATES:
+        return Counted(record_filter.begins(now), record_filter.dates.until)
+    return Counted(Period(record_filter.counted).start(now)) if record_filter.counted else None
 
 
 def is_shown(row: ListedInputRequest, record_filter: RecordFilter) -> bool:

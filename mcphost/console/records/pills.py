@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from mcphost.console.records.filters import (
     AREAS,
+    COUNTED,
     MADE_BY,
     OUTCOMES,
     PERIOD_NAMES,
@@ -28,7 +29,7 @@ _CHOICES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "outcome": ("Outcome", OUTCOMES),
     "questions": ("Input requests", QUESTIONS),
     "state": ("State", QUESTION_STATES),
-    "counted": ("Counted in", PERIOD_NAMES),
+    "counted": ("Counted in", COUNTED),
     "made_by": ("Made by", MADE_BY),
     "area": ("Area", {name: label for name, (label, _) in AREAS.items()}),
     "period": ("Period", PERIOD_NAMES),

@@ -93,16 +93,29 @@ def _relative_time(moment: datetime) -> str:
     if abs(now - moment) < timedelta(minutes=1):
         return "just now" if moment <= now else "in a moment"
     if moment > now:
-        return f"in {timeuntil(now + nearly(moment - now), now, depth=1)}"
+        return f"in {_in_one_unit(nearly(moment - now), now)}"
     return f"{timesince(moment, now, depth=1)} ago"
 
 
+def _in_one_unit(remaining: timedelta, now: datetime) -> str:
+    """A time that is left in its largest unit; weeks only if they are whole, for 13 days are not one week."""
+    days = remaining.days
+    if days > 7 and days % 7:
+        return f"{days}\u00a0days"
+    return timeuntil(now + remaining, now, depth=1)
+
+
 def nearly(remaining: timedelta) -> timedelta:
-    """A time that is left, rounded up if it is just below a whole unit: what lasts a week is not "6 days" at once."""
-    for unit in (timedelta(days=1), timedelta(hours=1), timedelta(minutes=1)):
+    """A time that is left, rounded up if it is just below a whole unit: what lasts a week is not "6 days" at once.
+
+    More than a day is rounded to the nearest one, so that two days are not called one after an hour.
+    """
+    day = timedelta(days=1)
+    for unit in (day, timedelta(hours=1), timedelta(minutes=1)):
         if remaining > unit - unit / 24:
             whole = -(-remaining // unit) * unit
-            return whole if whole - remaining < unit / 24 else remaining
+            margin = day / 2 if remaining > day else unit / 24
+            return whole if whole - remaining < margin else remaining
     return remaining
 
 

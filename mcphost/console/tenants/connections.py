@@ -41,12 +41,16 @@ def listing(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     """List the connected apps of all members, the newest first."""
     after, before, at = (query_text(request.GET, name) for name in ("after", "before", "at"))
     page = connections.connection_page(tenant.pk, after=after, before=before, at=at)
+    is_gone = page.unknown and not after and not before
+    if is_gone:  # a link to a connection that has ended since leads to the list
+        page = connections.connection_page(tenant.pk)
     return show(
         request,
         "tenants/connections.html",
         "Connected apps",
         connections=with_meanings(page.connections),
-        unknown=(after or before or at) if page.unknown else "",
+        unknown=(after or before) if page.unknown else "",
+        is_gone=is_gone,
         older=page.after and urlencode({"after": page.after}),
         newer=page.before and urlencode({"before": page.before}),
     )

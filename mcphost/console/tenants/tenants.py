@@ -27,7 +27,7 @@ from mcphost.console.base import (
     show,
 )
 from mcphost.console.dashboards.attention import Viewer, hands
-from mcphost.console.dashboards.calls_behind import tenant_list
+from mcphost.console.dashboards.calls_behind import tenant_lists
 from mcphost.console.dashboards.first_steps import first_steps
 from mcphost.console.dashboards.panels import panel
 from mcphost.console.forms import forms
@@ -226,7 +226,7 @@ def overview(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         counts=counts(own)[tenant.pk],
         steps=steps,
         hands=hands(viewer, [tenant], waiting, now) if tenant.closed_at is None else (),
-        panel=panel(own, period_choice, now, tenant_list(tenant.slug))
+        panel=panel(own, period_choice, now, tenant_lists(tenant.slug))
         if may_read and steps is None
         else None,
         period_choice=period_choice,

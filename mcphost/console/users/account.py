@@ -4,6 +4,7 @@ These pages are about the signed-in user only. A tenant is looked up among those
 has a role, so any other tenant is unknown.
 """
 
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib import messages
@@ -21,6 +22,7 @@ from mcphost.console.base import (
     actor,
     form_input,
     mcp_url,
+    query_text,
     show,
     show_refusal,
 )
@@ -35,11 +37,15 @@ from mcphost.console.tenants.tokens import (
 )
 from mcphost.identity import selectors, services
 from mcphost.identity.oauth import connections
+from mcphost.identity.oauth.connections import ConnectionPage
+from mcphost.identity.selectors import TokenPage
 from mcphost.tenants.errors import InvalidError
 from mcphost.tenants.models import Membership
 from mcphost.tenants.services import remove_member
 
 TITLE = "Your access"
+_PAGES = ("after", "before", "at")
+"""The fields of a URL that name a page of tokens; those of apps begin with `app_`."""
 
 
 @require_safe
@@ -47,15 +53,47 @@ def overview(request: SignedInRequest) -> HttpResponseBase:
     """Show the user's roles with the addresses to connect to, and the apps and tokens that act for the user."""
     now = timezone.now()
     roles = _memberships(request.user).select_related("tenant").order_by("tenant__slug")
+    apps, tokens = _own_apps(request), _own_tokens(request)
     return show(
         request,
         "users/you.html",
         TITLE,
         roles=[(role, mcp_url(request, role.tenant.slug)) for role in roles],
-        connections=with_meanings(connections.connections_of(request.user.pk)),
+        connections=with_meanings(apps.connections),
+        older_apps=_beside(request, "app_after", apps.after),
+        newer_apps=_beside(request, "app_before", apps.before),
         log=connection_log.of_user(request.user),
-        tokens=[(token, token.state(now)) for token in selectors.tokens_of(request.user.pk)],
+        tokens=[(token, token.state(now)) for token in tokens.tokens],
+        older_tokens=_beside(request, "after", tokens.after),
+        newer_tokens=_beside(request, "before", tokens.before),
     )
+
+
+def _own_apps(request: SignedInRequest) -> ConnectionPage:
+    """Return the page of connections that the URL names; the first one if it is of one that has ended."""
+    names = {name: query_text(request.GET, f"app_{name}") for name in _PAGES}
+    page = connections.own_connection_page(request.user.pk, **names)
+    return connections.own_connection_page(request.user.pk) if page.unknown else page
+
+
+def _own_tokens(request: SignedInRequest) -> TokenPage:
+    names = {name: query_text(request.GET, name) for name in _PAGES}
+    page = selectors.own_token_page(request.user.pk, **names)
+    return selectors.own_token_page(request.user.pk) if page.unknown else page
+
+
+def _beside(request: SignedInRequest, name: str, cursor: object) -> str:
+    """Return the query of a page of one of the two lists, on which the other list stays as it is."""
+    if not cursor:
+        return ""
+    prefix = "app_" if name.startswith("app_") else ""
+    replaced = {f"{prefix}{name}" for name in _PAGES}
+    rest = {
+        key: value
+        for key, value in request.GET.items()
+        if key not in replaced and key.removeprefix("app_") in _PAGES
+    }
+    return urlencode({**rest, name: str(cursor)})
 
 
 def issue(request: SignedInRequest, slug: str) -> HttpResponseBase:

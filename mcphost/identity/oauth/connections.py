@@ -218,14 +218,20 @@ def connection_page(
     return ConnectionPage(_listings(page.rows), page.after, page.before)
 
 
+def own_connection_page(
+    user_id: int, *, after: str = "", before: str = "", at: str = "", limit: int = PER_PAGE
+) -> ConnectionPage:
+    """Return a page of the connections of a user in open tenants that have not ended, the newest first."""
+    rows = _of_user(user_id).filter(ended_at=None)
+    page = page_beside(rows, after=after, before=before, at=at, limit=limit)
+    if page is None:
+        return ConnectionPage((), unknown=True)
+    return ConnectionPage(_listings(page.rows), page.after, page.before)
+
+
 def connection(tenant_id: UUID, connection_id: UUID) -> ConnectionListing | None:
     """Return one connection of a tenant, ended or not; None if the tenant has none of that id."""
     return next(iter(_listings(_of_tenant(tenant_id).filter(pk=connection_id))), None)
-
-
-def connections_of(user_id: int) -> tuple[ConnectionListing, ...]:
-    """Return the connections of a user in open tenants that have not ended, the newest first."""
-    return _listings(_of_user(user_id).filter(ended_at=None))
 
 
 def connection_of(user_id: int, connection_id: UUID) -> ConnectionListing | None:

@@ -47,6 +47,11 @@ class Command(BaseCommand):
                 )
             if options["demo"]:
                 demo.seed_demo(data)
+                if demo.demo_is_closed():
+                    self.stdout.write(
+                        "The tenant demo was closed, and its slug is not used again: there is no demo. "
+                        "Staff create other tenants in the console."
+                    )
             if options["conformance"] and not demo.seed_conformance():
                 raise CommandError(
                     "The functions of the conformance suite are not loaded. Set MCPHOST_CONFORMANCE=1 "

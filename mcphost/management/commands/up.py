@@ -12,7 +12,7 @@ from django.urls import reverse
 
 from mcphost import home
 from mcphost.management.commands.init import ADMIN
-from mcphost.management.demo import AUDITOR, DEMO, fits
+from mcphost.management.demo import AUDITOR, DEMO, demo_is_closed, fits
 from mcphost.management.tools_watch import ToolsWatch
 from mcphost.management.welcome import Account, Welcome
 from mcphost.serving.process import startup_checks
@@ -40,7 +40,7 @@ class Command(BaseCommand):
             base=f"http://{shown}:{port}",
             admin=_account(data, ADMIN, data.admin_password),
             auditor=_account(data, AUDITOR, data.auditor_password),
-            token=home.read(data.demo_token),
+            token="" if demo_is_closed() else home.read(data.demo_token),
             token_file=data.demo_token,
         )
         self.stdout.write(welcome.text())

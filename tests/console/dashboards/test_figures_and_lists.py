@@ -5,13 +5,15 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from html.parser import HTMLParser
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.test import Client
 from django.utils import timezone
 
 from mcphost.audit.call_list import ListedCall
+from mcphost.audit.question_list import RecordedQuestion
 from mcphost.console.dashboards.charts import Chart
 from mcphost.console.dashboards.panels import Panel, Tile
 from mcphost.runtime.call import Delivery
@@ -38,7 +40,7 @@ class Links(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         url = dict(attrs).get("href") or ""
-        if tag == "a" and "/calls/?" in url:
+        if tag == "a" and ("/calls/?" in url or "/input-requests/?counted=" in url):
             self.found.add(url)
 
 
@@ -49,7 +51,6 @@ class Figure:
     name: str
     count: int
     url: str
-    counts_questions: bool = False
 
 
 def number(text: str) -> int:
@@ -59,26 +60,24 @@ def number(text: str) -> int:
 def of_tiles(tiles: tuple[Tile, ...]) -> Iterator[Figure]:
     counted = {tile.label: number(tile.value) for tile in tiles if "ime" not in tile.label}
     counted["Server time p50"] = counted["Calls"]
-    counted["Time to respond"] = counted["Input requests"]
     for tile in tiles:
-        asks = tile.label in ("Input requests", "Time to respond")
-        yield Figure(tile.label, counted[tile.label], tile.url, asks)
+        if tile.label != "Time to answer":
+            yield Figure(tile.label, counted[tile.label], tile.url)
 
 
 def of_chart(chart: Chart, calls: Mapping[str, int]) -> Iterator[Figure]:
     """The legend, the bars, the columns and the table of a chart. `calls` are the numbers of calls by span, for charts that show
     none themselves."""
-    asks = chart.name in ("requests", "people")
     is_count = chart.name in ("calls", "requests")
-    for measure in chart.measures if chart.name == "calls" else ():
+    for measure in chart.measures if is_count else ():
         yield Figure(f"legend of {measure.label}", number(measure.total), measure.total_url)
-    for bar in chart.bars if chart.name == "calls" else ():
+    for bar in chart.bars if is_count else ():
         yield Figure(f"bar {bar.text}", number(bar.text.rpartition(": ")[2]), bar.url)
-    for row in chart.rows:
+    for row in chart.rows if chart.name != "people" else ():
         whole = sum(number(cell.text) for cell in row.cells) if is_count else calls[row.span.text]
         if is_count or row.box.url:
-            yield Figure(f"column {row.text}", whole, row.box.url, asks)
-        for cell in row.cells if chart.name == "calls" else ():
+            yield Figure(f"column {row.text}", whole, row.box.url)
+        for cell in row.cells if is_count else ():
             yield Figure(f"{row.span.text}, {cell.label}", number(cell.text), cell.url)
 
 
@@ -94,10 +93,24 @@ def of_panel(panel: Panel) -> Iterator[Figure]:
         for name in ("calls", "requests")
     }
     for chart in panel.charts:
-        yield from of_chart(chart, spans["requests" if chart.name == "people" else "calls"])
+        yield from of_chart(chart, spans["calls"])
     for top in panel.tops:
         for row in top.rows:
             yield Figure(f"{top.title}: {row.name}", number(row.calls), row.url)
+
+
+def questions(client: Client, url: str) -> list[RecordedQuestion]:
+    """The questions of a list, of all its pages."""
+    listed: list[RecordedQuestion] = []
+    parts = urlsplit(url)
+    query = parts.query
+    while True:
+        context = client.get(f"{parts.path}?{query}").context
+        assert context["record_filter"].unknown == ()
+        listed += [row.question for row in context["rows"]]
+        query = context["older"]
+        if not query:
+            return listed
 
 
 def rows(client: Client, url: str) -> list[ListedCall]:
@@ -115,9 +128,11 @@ def rows(client: Client, url: str) -> list[ListedCall]:
 
 def check(client: Client, figure: Figure) -> None:
     assert bool(figure.url) == bool(figure.count), figure
-    calls = rows(client, figure.url) if figure.url else []
-    count = sum(call.questions for call in calls) if figure.counts_questions else len(calls)
-    assert count == figure.count, figure
+    listed: list[Any] = []
+    if figure.url:
+        of_questions = "/input-requests/?" in figure.url
+        listed = [*(questions if of_questions else rows)(client, figure.url)]
+    assert len(listed) == figure.count, figure
 
 
 def check_page(client: Client, page: Any, figures: list[Figure]) -> None:
@@ -126,7 +141,18 @@ def check_page(client: Client, page: Any, figures: list[Figure]) -> None:
         check(client, figure)
     links = Links()
     links.feed(page.content.decode())
-    assert links.found <= {figure.url for figure in figures}
+    others = {
+        url for url in links.found - {figure.url for figure in figures} if "state=" not in url
+    }
+    assert not others
+
+
+def check_times(client: Client, panel: Panel) -> None:
+    """The time to answer leads to all questions that were answered, and to no other."""
+    by_label = {tile.label: tile for tile in panel.tiles}
+    asked = {row.id: row.took_ms for row in questions(client, by_label["Questions"].url)}
+    answered = {row.id for row in questions(client, by_label["Time to answer"].url)}
+    assert answered == {id for id, took_ms in asked.items() if took_ms is not None}
 
 
 @pytest.fixture
@@ -167,18 +193,54 @@ def test_each_figure_of_a_dashboard_leads_to_exactly_its_calls(
         if "/calls/?" in hand.url
     ]
     check_page(client, page, figures)
+    check_times(client, panel)
 
 
-@pytest.mark.parametrize("period", ["1h", "7d"])
+OWN_PERIODS = {
+    "minutes": (timedelta(minutes=9), timedelta(minutes=5)),
+    "until now": (timedelta(hours=6), None),
+    "days": (timedelta(days=3), timedelta(days=1)),
+}
+"""How long ago each begins and ends."""
+
+
+def own_period(name: str) -> str:
+    """The query of a period from one time to another, in a zone that is not that of the record."""
+    now, zone = timezone.now(), "Asia/Kolkata"
+    ends = {"since": OWN_PERIODS[name][0], "until": OWN_PERIODS[name][1]}
+    texts = {
+        field: (now - ago).astimezone(ZoneInfo(zone)).strftime("%Y-%m-%dT%H:%M")
+        for field, ago in ends.items()
+        if ago is not None
+    }
+    return urlencode({**texts, "zone": zone})
+
+
+@pytest.mark.parametrize("name", OWN_PERIODS)
+@pytest.mark.parametrize(("who", "path"), [("auditor", "/admin/t/acme/"), ("staff", "/admin/")])
+@pytest.mark.usefixtures("recorded")
+def test_each_figure_of_an_own_period_leads_to_exactly_its_calls(
+    cast: Cast, browse: Browser, who: str, path: str, name: str
+) -> None:
+    client = browse(getattr(cast, who))
+    page = client.get(f"{path}?{own_period(name)}")
+    assert page.context["period_choice"].is_own
+    figures = list(of_panel(page.context["panel"]))
+    assert figures[0].count
+    for figure in figures:
+        check(client, figure)
+    check_times(client, page.context["panel"])
+
+
+@pytest.mark.parametrize("period", ["period=1h", "period=7d", *OWN_PERIODS])
 def test_each_figure_of_a_tool_leads_to_exactly_its_calls(
     auditor: Client, acme: Things, recorded: int, period: str
 ) -> None:
-    page = auditor.get(f"/admin/t/acme/tools/{acme.tool}/?period={period}")
+    query = own_period(period) if period in OWN_PERIODS else period
+    page = auditor.get(f"/admin/t/acme/tools/{acme.tool}/?{query}")
     use = page.context["use"]
     figures = [*of_tiles(tuple(use.tiles)), *of_chart(use.chart, {})]
-    figures += [
-        Figure(line.row.client, line.row.input_requests, url, True) for line, url in use.lines
-    ]
+    figures += [Figure(line.row.client, line.row.input_requests, url) for line, url in use.lines]
     assert 0 < figures[0].count < recorded
     figures.append(Figure("its calls", figures[0].count, use.url))
     check_page(auditor, page, figures)

@@ -47,12 +47,12 @@ def test_the_dashboard_numbers_match_the_recorded_calls(cast: Cast, owner: Clien
     numbers = values(shown)
     assert (numbers["Calls"], numbers["Errors"]) == ("12", "3")
     assert numbers["Server time p50"] == "19 ms"  # known within 5 %
-    assert numbers["Input requests"] == "2"
-    assert numbers["Time to respond"].startswith("12")
+    assert numbers["Questions"] == "2"
+    assert numbers["Time to answer"].startswith("12")
     assert sum(column(shown, "Calls", "Errors")) == 3
     assert sum(column(shown, "Calls", "Without error")) == 9
-    assert sum(column(shown, "Input requests", "Accepted")) == 1
-    assert sum(column(shown, "Input requests", "Declined")) == 1
+    assert sum(column(shown, "Questions", "Accepted")) == 1
+    assert sum(column(shown, "Questions", "Declined")) == 1
     tops = {each.title: [(row.name, row.calls) for row in each.rows] for each in shown.tops}
     assert tops["Top tools"] == [("search", "10"), ("refund", "2")]
     assert tops["Top clients"][0] == ("claude-code", "10")
@@ -71,7 +71,7 @@ def test_the_period_is_read_from_the_url(cast, owner, period, expected, points):
     assert len(page.context["panel"].charts[0].rows) == points
     assert f'<a href="?period={period}" aria-current="true">{period}</a>' in page.content.decode()
     unknown = owner.get("/admin/t/acme/", {"period": "<b>9y\u202e"}).content.decode()
-    said = "There is no period “&lt;b&gt;9y⟨U+202E⟩”. These are the last 24 hours."
+    said = "There is no period “&lt;b&gt;9y⟨U+202E⟩”. The figures are of the last 24 hours."
     assert said in unknown
 
 

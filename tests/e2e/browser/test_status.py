@@ -23,6 +23,21 @@ def test_the_status_page_shows_a_key_rotation_without_a_reload(visit: Visit) -> 
     assert page.evaluate("window.sameDocument")
 
 
+def test_the_keys_page_follows_two_rotations_without_a_reload(visit: Visit) -> None:
+    page, other = visit("admin"), visit("admin")
+    page.goto("/admin/keys/")
+    page.evaluate("window.sameDocument = true")
+    active = page.locator("tr").filter(has=page.get_by_text("active", exact=True)).locator("code")
+    for _ in range(2):
+        before = active.inner_text()
+        other.goto("/admin/keys/rotate/")
+        other.get_by_role("button", name="Rotate").click()
+        expect(page.locator("tbody")).to_contain_text("standby")
+        expect(active).not_to_have_text(before)
+        expect(page.locator("tbody")).not_to_contain_text("standby")
+    assert page.evaluate("window.sameDocument")
+
+
 def test_the_status_page_reports_that_updates_stop_when_the_session_ends(visit: Visit) -> None:
     page = visit("admin")
     page.goto("/admin/status/")

@@ -388,8 +388,8 @@ def test_expired_access_tokens_of_a_connection_go_when_it_refreshes(
     Token.objects.exclude(connection=None).update(expires_at=timezone.now())
     pair_of(refresh(client, pair.refresh))
     assert Token.objects.exclude(connection=None).count() == 1
-    assert selectors.tokens_of(cast.member.user.pk) == tuple(
-        row for row in selectors.tokens_of(cast.member.user.pk) if row.name != "Laptop"
+    assert selectors.own_token_page(cast.member.user.pk).tokens == tuple(
+        row for row in selectors.own_token_page(cast.member.user.pk).tokens if row.name != "Laptop"
     )
 
 

@@ -17,7 +17,7 @@ from mcphost.catalogue import services as tools
 from mcphost.feed.services import announce
 from mcphost.identity import service_accounts
 from mcphost.identity.models import Token
-from mcphost.identity.oauth.connections import connections_of, end
+from mcphost.identity.oauth.connections import end, own_connection_page
 from mcphost.identity.services import IssuedToken, TokenRequest, issue, issue_for_service, revoke
 from mcphost.routing import process
 from mcphost.serving.database import in_database
@@ -169,7 +169,7 @@ def _revoked(caller: Caller) -> None:
 
 def _disconnected(caller: Caller) -> None:
     assert caller.user is not None
-    (connection,) = connections_of(caller.user.pk)
+    (connection,) = own_connection_page(caller.user.pk).connections
     end(caller.tenant, connection.id, actor=ACTOR)
 
 

@@ -43,6 +43,11 @@ def range_of(since: str, until: str, zone: str) -> DateRange:
     return DateRange(first, last)
 
 
+def local_text(at: datetime, zone: str) -> str:
+    """Return a time as a form has it, to the minute, in a zone that `range_of` knows."""
+    return at.astimezone(_zone(zone) or UTC).strftime("%Y-%m-%dT%H:%M")
+
+
 def _moment(text: str, zone: tzinfo, *, end: bool = False) -> datetime | None:
     try:
         at = datetime.fromisoformat(text)
