@@ -3,10 +3,11 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar, get_args
 
 import orjson
 from pydantic import BaseModel, PydanticUndefinedAnnotation, PydanticUserError, ValidationError
+from pydantic_core import core_schema
 
 from mcphost.protocol.forms import check_form, expected, is_typed
 from mcphost.runtime.questions import InvalidAnswerError, QuestionRefusedError
@@ -18,6 +19,8 @@ M = TypeVar("M", bound=BaseModel)
 
 _REMEMBERED: Final = 1024
 _AUTHORS_OWN: Final = frozenset({"value_error", "assertion_error"})
+_OF_PYDANTIC: Final = frozenset(get_args(core_schema.ErrorType)) - _AUTHORS_OWN
+"""Errors whose messages pydantic wrote. A validator may also raise errors of types of its own."""
 _BRIEF: Any = {"include_url": False, "include_context": False, "include_input": False}
 
 
@@ -123,7 +126,7 @@ def _checked(schema: Any, name: str) -> Callable[[Mapping[str, Any]], dict[str, 
 def _describe_error(error: Mapping[str, Any]) -> str:
     """Describe one of pydantic's errors. An error of the author's own validator might quote the
     answer."""
-    message = "is not accepted" if error["type"] in _AUTHORS_OWN else error["msg"]
+    message = error["msg"] if error["type"] in _OF_PYDANTIC else "is not accepted"
     where = ".".join(map(str, error["loc"]))[:MAX_CHARACTERS]
     return f"{where}: {message}" if where else message
 

@@ -1,5 +1,6 @@
 """Tests of forms from a model or a schema: valid on the wire, and answers read strictly."""
 
+from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
 from enum import Enum, IntEnum
@@ -7,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 import pytest
 from pydantic import AnyUrl, BaseModel, ConfigDict, Field, RootModel, SecretStr, field_validator
+from pydantic_core import PydanticCustomError
 
 from mcphost.runtime.questions import QuestionRefusedError
 from mcphost.sdk import Form, FormAnswer
@@ -154,7 +156,17 @@ def test_an_empty_text_is_valid_only_for_an_optional_field_without_a_format() ->
     )
 
 
-def test_a_problem_of_a_response_never_quotes_the_response() -> None:
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        lambda name: ValueError(f"{name} is unknown"),
+        lambda name: AssertionError(name),
+        lambda name: PydanticCustomError("unknown_name", "{name} is unknown", {"name": name}),
+    ],
+)
+def test_a_problem_of_a_response_never_quotes_the_response(
+    refusal: Callable[[str], Exception],
+) -> None:
     class Guarded(Form):
         name: str = ""
         size: int = 0
@@ -162,7 +174,7 @@ def test_a_problem_of_a_response_never_quotes_the_response() -> None:
         @field_validator("name")
         @classmethod
         def known(cls, name: str) -> str:
-            raise ValueError(f"{name} is unknown")
+            raise refusal(name)
 
     question = form("form", "What?", Guarded)
     assert invalid(question, accepted({"name": "Ada"})) == "name: is not accepted"

@@ -1,6 +1,8 @@
 """The page that searches the texts of questions and answers, for auditors, and the parts of a search."""
 
+from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Final
 from uuid import UUID
 
@@ -130,5 +132,7 @@ def around(texts: QuestionTexts, words: Sequence[str]) -> QuestionTexts:
 def _from_match(text: str, words: Sequence[str]) -> str:
     folded = text.casefold()
     first = min((at for term in words if (at := folded.find(term.casefold())) >= 0), default=0)
-    begin = max(0, first - AROUND)
+    # Folded texts may be longer, as “ß” is: the match is where so many folded characters come before.
+    ends = list(accumulate(len(character.casefold()) for character in text))
+    begin = max(0, bisect_right(ends, first) - AROUND)
     return f"…{text[begin:]}" if begin else text

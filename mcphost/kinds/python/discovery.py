@@ -5,6 +5,7 @@ import importlib.util
 import logging
 import os
 import re
+import stat
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -31,6 +32,8 @@ import each other by `from .<stem> import …`."""
 LOAD_SECONDS: Final = 10.0
 """How long the import of a file may take, and the inspection of each of its functions. All tenants
 wait for it at start; a file that loads more than that can do so at its first call."""
+MAX_FILE_BYTES: Final = 8 * 1024 * 1024
+"""The size of a file with tools. Reading it is not bounded by the time limit."""
 MAX_REFERENCE: Final = 200
 """The characters of a reference in a grant."""
 
@@ -135,8 +138,10 @@ def _files(folder: Path, registry: FoundFunctions) -> list[Path]:
 
 
 def _load_functions(path: Path, registry: FoundFunctions, seconds: float) -> None:
-    with _kept_state():
-        marked = attempt(partial(_load, path, registry.marked), path, seconds)
+    marked: Fault | dict[str, tuple[FunctionType, Definition]] | None = _file_fault(path)
+    if marked is None:
+        with _kept_state():
+            marked = attempt(partial(_load, path, registry.marked), path, seconds)
     if isinstance(marked, Fault):
         _forget(_module_name(path))
         message = marked.message + _hint(marked.message, path)
@@ -161,6 +166,19 @@ def _load_functions(path: Path, registry: FoundFunctions, seconds: float) -> Non
                 )
                 for note in notes
             ]
+
+
+def _file_fault(path: Path) -> Fault | None:
+    """Return why a file is not read at all: a pipe or a device would block its reader, or never end."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None  # loading it says why
+    if not stat.S_ISREG(status.st_mode):
+        return Fault("this is no regular file", 0)
+    if status.st_size > MAX_FILE_BYTES:
+        return Fault(f"the file has more than {MAX_FILE_BYTES:,} bytes", 0)
+    return None
 
 
 def report_unreachable(path: Path, registry: FoundFunctions, offered: Sequence[Definition]) -> None:

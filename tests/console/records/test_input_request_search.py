@@ -133,3 +133,6 @@ def test_what_was_erased_is_not_found_and_long_texts_are_shown_around_the_match(
     assert len(search(auditor, "erased")["rows"]) == 1
     (row,) = search(auditor, "NEEDLE")["rows"]
     assert f"…{'x' * 69} needle" in row
+    asked(acme, f"{'ß' * 500} splinter", "fine")
+    (row,) = search(auditor, "Splinter")["rows"]
+    assert f"…{'ß' * 69} splinter" in row

@@ -5,13 +5,13 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from mcphost.kinds.kind import KindError
-from mcphost.kinds.python.discovery import FoundFunctions, discover
+from mcphost.kinds.python.discovery import MAX_FILE_BYTES, FoundFunctions, discover
 from mcphost.kinds.python.kind import PythonKind
 from tests.kinds.python.broken_files import (
     ENDLESS,
@@ -53,6 +53,45 @@ def test_a_file_that_does_not_end_loading_is_abandoned_with_its_line(name, tmp_p
     assert found.broken["bad"].path == f"{tmp_path.name}/bad.py:{marked_line(text)}"
     assert "did not end within 0.3 seconds" in found.broken["bad"].message
     assert "mcphost_tools.bad" not in sys.modules
+
+
+def make_pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def make_endless(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def make_huge(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(MAX_FILE_BYTES + 1)
+
+
+def make_loop(path: Path) -> None:
+    path.symlink_to(path)
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (make_pipe, "this is no regular file"),
+        (make_endless, "this is no regular file"),
+        (Path.mkdir, "this is no regular file"),
+        (make_huge, "the file has more than 8,388,608 bytes"),
+        (make_loop, "Too many levels of symbolic links"),
+    ],
+)
+def test_what_is_no_file_of_a_usual_size_is_reported_and_not_read(
+    tmp_path: Path, make: Callable[[Path], object], reason: str
+) -> None:
+    make(tmp_path / "bad.py")
+    (tmp_path / "zz_good.py").write_text(GOOD)
+    before = set(threading.enumerate())
+    found = discover(tmp_path)
+    assert set(found.functions) == {"zz_good.good"}
+    assert reason in found.broken["bad"].message
+    assert set(threading.enumerate()) <= before
 
 
 def test_a_function_whose_schema_does_not_end_is_abandoned_alone(tmp_path: Path) -> None:
