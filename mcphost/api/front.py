@@ -13,6 +13,7 @@ from mcphost.api.problems import MEDIA_TYPE, ApiProblem, ProblemType
 from mcphost.feed.cache import MISS
 from mcphost.identity import selectors
 from mcphost.identity.attempts import network
+from mcphost.listings.exports import MEDIA_TYPES as FILE_TYPES
 from mcphost.protocol.headers import Headers
 from mcphost.serving.limits import WINDOW_SECONDS, ApiAllowance, count_api_request
 from mcphost.serving.options import options
@@ -23,6 +24,9 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 RawHeaders = list[tuple[bytes, bytes]]
 
 _PASSED_ON: Final = (b"retry-after", b"allow")
+_MEDIA_TYPES: Final = tuple(
+    media_type.encode() for media_type in ("application/json", MEDIA_TYPE, *FILE_TYPES.values())
+)
 _DETAILS: Final = {
     ProblemType.MALFORMED: "The request cannot be served as it is.",
     ProblemType.NOT_FOUND: "There is nothing at this address. The API is below /api/v1/.",
@@ -48,7 +52,7 @@ class ApiFront:
 
 
 class _ApiAnswer:
-    """The response on its way back: JSON as it is, anything else as a problem."""
+    """The response on its way back: JSON and exported files as they are, anything else as a problem."""
 
     def __init__(self, path: str, allowance: ApiAllowance, send: Send) -> None:
         self._path = path
@@ -118,4 +122,4 @@ def _count(scope: Mapping[str, Any]) -> ApiAllowance:
 
 def _is_for_programs(status: int, headers: RawHeaders) -> bool:
     media_type = dict(headers).get(b"content-type", b"")
-    return status in (204, 304) or media_type.startswith((b"application/json", MEDIA_TYPE.encode()))
+    return status in (204, 304) or media_type.startswith(_MEDIA_TYPES)

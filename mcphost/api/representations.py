@@ -19,6 +19,7 @@ from mcphost.kinds.config_problems import problem_sentence
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 100
+YEARS: Final = range(1970, 9999)
 _TIME: Final = re.compile(
     r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)", re.ASCII
 )
@@ -39,10 +40,10 @@ def _as_text(value: Any) -> Any:
 
 
 def _in_utc(value: datetime) -> datetime:
-    try:
-        return value.astimezone(UTC)
-    except OverflowError:
-        raise ValueError("The year is out of range in UTC") from None
+    # Lists look a little before and after a time, which must be a time, too.
+    if value.year not in YEARS:
+        raise ValueError(f"The year is not between {YEARS.start} and {YEARS.stop - 1}")
+    return value.astimezone(UTC)
 
 
 Time = Annotated[datetime, BeforeValidator(_as_text), AfterValidator(_in_utc), Field(strict=False)]

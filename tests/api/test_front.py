@@ -11,6 +11,7 @@ from pytest_django import Settings
 from mcphost.api.front import ApiFront
 from mcphost.api.problems import MEDIA_TYPE
 from mcphost.api.resources import tenants
+from mcphost.listings.exports import MEDIA_TYPES
 from mcphost.observability.availability import Source, availability
 from mcphost.serving import limits
 from mcphost.serving.limits import CallerCounts
@@ -47,6 +48,15 @@ async def ask(
 def problem(reply: Reply, status: int) -> Any:
     assert (reply.status, reply.headers["content-type"]) == (status, MEDIA_TYPE), reply.raw
     return orjson.loads(reply.raw)
+
+
+async def test_exported_files_are_sent_as_they_are(cast: Cast) -> None:
+    for media_type in MEDIA_TYPES.values():
+        reply = await ask(f"{PATH}/calls/export", cast.owner.api_token, accept=media_type)
+        sent = reply.headers["content-type"], reply.status
+        assert sent == (f"{media_type}; charset=utf-8", 200), reply.raw
+        assert b"complete" in reply.raw
+        assert "ratelimit" in reply.headers
 
 
 async def test_programs_and_browsers_never_get_html(cast: Cast) -> None:

@@ -119,6 +119,15 @@ def test_wrong_and_unknown_filters_are_refused_by_name(clients: ApiClients, quer
     )
 
 
+@pytest.mark.parametrize("end", ["", "/export"])
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"])
+def test_any_time_narrows_the_list(clients: ApiClients, time: str, end: str) -> None:
+    for name in ("since", "until"):
+        response = clients.owner.get(f"{LIST}{end}?{name}={time}")
+        assert response.status_code in (200, 400), response.content
+        assert response.status_code == 200 or response.json()["errors"][0]["pointer"] == name
+
+
 def test_staff_list_those_of_all_tenants_and_nobody_else_does(
     clients: ApiClients, stories: dict[str, Story]
 ) -> None:
