@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from email.message import Message
 from typing import IO, Any, Final
 
@@ -60,7 +60,7 @@ class MergePatchParser(ExactJsonParser):
 class StrictNegotiation(DefaultContentNegotiation):
     """Chooses a parser by the exact media type of a body: ranges and other encodings are refused."""
 
-    def select_parser(self, request: Request, parsers: Sequence[BaseParser]) -> BaseParser | None:
+    def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser | None:
         """Return the parser; None for a media type that the method does not take. Raises ProblemError."""
         if request.headers.get("Content-Encoding", "identity").strip().lower() != "identity":
             raise ProblemError(ProblemType.MEDIA_TYPE, "Send the body without a Content-Encoding.")
