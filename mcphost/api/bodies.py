@@ -1,10 +1,15 @@
 """Bodies of requests: JSON that is read exactly, and merge patches (RFC 7396)."""
 
-from collections.abc import Mapping
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from email.message import Message
 from typing import IO, Any, Final
 
 import orjson
+from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.parsers import BaseParser
+from rest_framework.request import Request
 
 from mcphost.api.problems import ProblemError, ProblemType
 from mcphost.protocol.exact_numbers import MAX_SHOWN, changed_number
@@ -42,6 +47,7 @@ class ExactJsonParser(BaseParser):
                 f"The number {number[:MAX_SHOWN]} has more than 64 bits, and would be changed."
             )
             raise ProblemError(ProblemType.MALFORMED, message)
+        json.loads(text, object_pairs_hook=_members)
         return parsed
 
 
@@ -49,6 +55,33 @@ class MergePatchParser(ExactJsonParser):
     """A merge patch, which is JSON, too."""
 
     media_type = MERGE_PATCH
+
+
+class StrictNegotiation(DefaultContentNegotiation):
+    """Chooses a parser by the exact media type of a body: ranges and other encodings are refused."""
+
+    def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser | None:
+        """Return the parser; None for a media type that the method does not take. Raises ProblemError."""
+        if request.headers.get("Content-Encoding", "identity").strip().lower() != "identity":
+            raise ProblemError(ProblemType.MEDIA_TYPE, "Send the body without a Content-Encoding.")
+        header = Message()
+        header["Content-Type"] = request.content_type or "none/none"
+        charset = str(header.get_param("charset", "utf-8")).lower()
+        if charset != "utf-8":
+            raise ProblemError(ProblemType.MEDIA_TYPE, "JSON is sent in UTF-8.")
+        media_type = header.get_content_type()
+        if media_type == MERGE_PATCH and request.method != "PATCH":
+            return None
+        return next((parser for parser in parsers if parser.media_type == media_type), None)
+
+
+def _members(pairs: list[tuple[str, Any]]) -> None:
+    """Refuse an object with two members of one name: readers differ in which of them counts."""
+    names = Counter(name for name, _ in pairs)
+    if len(names) < len(pairs):
+        twice = next(name for name, count in names.items() if count > 1)
+        message = f"The name {json.dumps(twice[:MAX_SHOWN])} is twice in one object."
+        raise ProblemError(ProblemType.MALFORMED, message)
 
 
 def merged(target: Any, patch: Any) -> Any:

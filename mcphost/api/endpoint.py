@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
-from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.parsers import BaseParser
 from rest_framework.permissions import BasePermission, IsAuthenticated
 from rest_framework.renderers import JSONRenderer
@@ -22,7 +21,7 @@ from mcphost.api.authentication import (
     BearerAuthentication,
     ConsoleSessionAuthentication,
 )
-from mcphost.api.bodies import ExactJsonParser, MergePatchParser, merged
+from mcphost.api.bodies import ExactJsonParser, MergePatchParser, StrictNegotiation, merged
 from mcphost.api.call import ApiCall, read_only_names
 from mcphost.api.errors import problem_response
 from mcphost.api.operations import SAFE_METHODS, ApiOperation, scope_for
@@ -55,7 +54,7 @@ class Endpoint(APIView):
     permission_classes: Sequence[type[BasePermission]] = (IsAuthenticated,)
     parser_classes: Sequence[type[BaseParser]] = (ExactJsonParser, MergePatchParser)
     renderer_classes = (JSONRenderer,)  # negotiates JSON; bodies are encoded by representations
-    content_negotiation_class = DefaultContentNegotiation
+    content_negotiation_class = StrictNegotiation
     metadata_class = None
     http_method_names = [*METHODS, "head"]
 

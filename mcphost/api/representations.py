@@ -23,6 +23,7 @@ YEARS: Final = range(1970, 9999)
 _TIME: Final = re.compile(
     r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)", re.ASCII
 )
+_DIGITS: Final = re.compile(r"[0-9]{1,18}")
 _HOW: Final = "Write a time with its zone, such as 2026-11-28T18:30:00Z"
 
 F = TypeVar("F", bound="Fields")
@@ -48,6 +49,17 @@ def _in_utc(value: datetime) -> datetime:
 
 Time = Annotated[datetime, BeforeValidator(_as_text), AfterValidator(_in_utc), Field(strict=False)]
 """A time that a client sends (RFC 3339), in UTC."""
+
+
+def _as_digits(value: Any) -> Any:
+    """Refuse what pydantic would convert: 1.0, +1, 1_0."""
+    if isinstance(value, str) and _DIGITS.fullmatch(value) is None:
+        raise ValueError("Write a whole number in digits")
+    return value
+
+
+WholeNumber = Annotated[int, BeforeValidator(_as_digits)]
+"""A number in a parameter of an address, in digits."""
 
 
 class Fields(BaseModel):
@@ -107,7 +119,9 @@ class PagedQuery(ListQuery):
 
     POSITION: ClassVar = frozenset({"limit", "cursor"})
 
-    limit: int = Field(DEFAULT_LIMIT, ge=1, le=MAX_LIMIT, description="Most items of the page.")
+    limit: WholeNumber = Field(
+        DEFAULT_LIMIT, ge=1, le=MAX_LIMIT, description="Most items of the page."
+    )
     cursor: str = Field("", max_length=2000, description="`next` of the page before.")
 
     def filters(self) -> dict[str, Any]:

@@ -8,13 +8,14 @@ All refusals are the same (None), so that the caller does not learn the reason.
 """
 
 import hmac
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal, NamedTuple
 from uuid import UUID
 
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+from django.db.models import Case, Count, Exists, F, OuterRef, Q, QuerySet, Subquery, When
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from mcphost.audit.last_use import LastUse
@@ -252,6 +253,19 @@ class TokenPage:
     after: str = ""
     before: str = ""
     unknown: bool = False
+
+
+def successor_counts(tenant_id: UUID, ids: Collection[str]) -> Mapping[str, int]:
+    """Return how many tokens of its line were issued after each token of a tenant."""
+    later = Token.objects.filter(
+        line=OuterRef("first"), created_at__gt=OuterRef("created_at")
+    ).order_by()
+    counts = later.values("line").annotate(number=Count("pk")).values("number")
+    rows = Token.objects.filter(tenant=tenant_id, pk__in=ids).annotate(
+        first=Case(When(line="", then=F("id")), default=F("line")),
+        successors=Coalesce(Subquery(counts), 0),
+    )
+    return dict(rows.values_list("id", "successors"))
 
 
 def token_page(

@@ -21,8 +21,8 @@ ORDERS, ORDER, FILES = "GET /orders", "POST /orders", "POST /files"
 
 def body(*sources: str, content: str = "", **operation: Any) -> dict[str, Any]:
     """Return a request that imports these operations."""
-    chosen = [{"source": source, **operation} for source in sources]
-    return {"content": content or document(), "operations": chosen}
+    operations = [{"source": source, **operation} for source in sources]
+    return {"content": content or document(), "operations": operations}
 
 
 def previewed(client: ApiClient, sent: dict[str, Any]) -> Any:

@@ -113,7 +113,7 @@ class ImportChangeRepresentation(Representation):
     tool: str
     document: str
     conflict: bool
-    taken: bool
+    accepted: bool
 
     @classmethod
     def of(cls, row: ChangeRow) -> Self:
@@ -124,7 +124,7 @@ class ImportChangeRepresentation(Representation):
             tool=row.tool_value,
             document=row.document_value,
             conflict=change.is_conflict,
-            taken=row.is_taken,
+            accepted=row.is_taken,
         )
 
 
@@ -223,27 +223,29 @@ class RequestedChoices:
 
     @property
     def sources(self) -> frozenset[str]:
-        return frozenset(chosen.source for chosen in self.fields.operations)
+        return frozenset(selection.source for selection in self.fields.operations)
 
     @property
     def secrets(self) -> frozenset[str]:
         return frozenset(self.fields.secrets.values())
 
     def name(self, operation: FoundOperation) -> str | None:
-        chosen = self._chosen(operation)
-        return None if chosen is None else chosen.name
+        selection = self._selection(operation)
+        return None if selection is None else selection.name
 
     def description(self, operation: FoundOperation) -> str | None:
-        chosen = self._chosen(operation)
-        return None if chosen is None else chosen.description
+        selection = self._selection(operation)
+        return None if selection is None else selection.description
 
     def resolution(self, operation: FoundOperation, field: str) -> str:
-        chosen = self._chosen(operation)
-        return _RESOLUTIONS.get(chosen.conflicts or "", "") if chosen is not None else ""
+        selection = self._selection(operation)
+        return _RESOLUTIONS.get(selection.conflicts or "", "") if selection is not None else ""
 
-    def _chosen(self, operation: FoundOperation) -> ImportedOperationFields | None:
+    def _selection(self, operation: FoundOperation) -> ImportedOperationFields | None:
         source = operation.operation.source
-        return next((chosen for chosen in self.fields.operations if chosen.source == source), None)
+        return next(
+            (selection for selection in self.fields.operations if selection.source == source), None
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -439,8 +441,8 @@ def _check_sources(body: ImportFields, rows: Sequence[OperationRow]) -> None:
     states = {row.source: row for row in rows}
     faults = [
         FieldFault(pointer_of(["operations", number, "source"]), "operation", detail)
-        for number, chosen in enumerate(body.operations)
-        if (detail := _refusal(states.get(chosen.source)))
+        for number, selection in enumerate(body.operations)
+        if (detail := _refusal(states.get(selection.source)))
     ]
     if faults:
         raise ProblemError(ProblemType.INVALID, "Some operations cannot be imported.", faults)

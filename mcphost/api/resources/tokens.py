@@ -48,7 +48,8 @@ class TokenRevocationFields(Fields):
 
 
 class TokenRepresentation(Representation):
-    """A token without its text. `owner` names a user or a service account."""
+    """A token without its text. `owner` names a user or a service account, `successors` counts the tokens
+    that were issued later in its line: with each renewal it has another ETag."""
 
     id: str
     name: str
@@ -60,10 +61,12 @@ class TokenRepresentation(Representation):
     created_at: datetime
     expires_at: datetime | None
     revoked_at: datetime | None
+    successors: int
 
     @classmethod
-    def of(cls, row: TokenListing) -> Self:
-        return cls(**{name: getattr(row, name) for name in TokenRepresentation.model_fields})
+    def of(cls, row: TokenListing, successors: int) -> Self:
+        names = [name for name in TokenRepresentation.model_fields if name != "successors"]
+        return cls(**{name: getattr(row, name) for name in names}, successors=successors)
 
 
 class IssuedTokenRepresentation(TokenRepresentation):
@@ -98,7 +101,8 @@ def _row(call: ApiCall, token_id: str) -> TokenListing:
 
 
 def _read(call: ApiCall, token_id: str) -> TokenRepresentation:
-    return TokenRepresentation.of(_row(call, token_id))
+    successors = selectors.successor_counts(call.tenant.pk, [token_id])
+    return TokenRepresentation.of(_row(call, token_id), successors.get(token_id, 0))
 
 
 class TokenCollection(Endpoint):
@@ -111,7 +115,8 @@ class TokenCollection(Endpoint):
         after = call.after()
         last = "" if after is None else str(after[0])
         page = selectors.token_page(call.tenant.pk, after=last, limit=call.limit + 1)
-        items = [TokenRepresentation.of(row) for row in page.tokens]
+        successors = selectors.successor_counts(call.tenant.pk, [row.id for row in page.tokens])
+        items = [TokenRepresentation.of(row, successors.get(row.id, 0)) for row in page.tokens]
         return call.show_page(TokenListPage, items, _key)
 
     @operation(

@@ -105,7 +105,7 @@ class TrialRepresentation(Representation):
             seconds=round(trial_round.seconds, 4),
             outcome=outcome,
             result=None if trial_round.result is None else dict(trial_round.result),
-            input_requests={key: dict(asked) for key, asked in trial_round.requests.items()},
+            input_requests={key: dict(params) for key, params in trial_round.requests.items()},
             invalid=dict(trial_round.invalid),
             state=state,
             error=error and TrialErrorRepresentation(code=error.code, message=error.message),
