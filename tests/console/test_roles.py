@@ -56,7 +56,8 @@ OF_PRIMITIVES: Final = {
 PAGES: Final = {
     Permission.VIEW_TOOLS: "tenant first_steps connect functions secrets",
     Permission.EDIT_TOOLS: (
-        "connect_doctor tool_import tool_try tool_try_saved tool_try_end script_check resource_announce "
+        "connect_doctor tool_import tool_try tool_try_saved tool_try_end saved_calls_run saved_call_delete script_check "
+        "resource_announce "
         "template_announce"
     ),
     Permission.VIEW_RECORDS: (

@@ -269,17 +269,17 @@ def test_concurrent_input_requests_are_answered_in_one_form(operator: Client) ->
 def test_trials_are_limited_to_one_per_user_and_below_all_slots_per_tenant(operator, acme, cast):
     page = operator.post(TRY, form())
     run = {**sent(page), "_run": "1", "arguments-value-item": "tea"}
-    with trials._admitted(cast.operator.user.pk, cast.globex.id):
+    with trials.admitted(cast.operator.user.pk, cast.globex.id):
         busy = operator.post(TRY, run)
     assert (busy.status_code, busy["Retry-After"]) == (429, "2")
     assert "Another trial of yours runs" in unescape(busy.content.decode())
     with ExitStack() as running:
         for number in range(1, trials.MAX_AT_ONCE):
-            assert not running.enter_context(trials._admitted(-number, cast.acme.id))
+            assert not running.enter_context(trials.admitted(-number, cast.acme.id))
         refused = operator.post(TRY, run)
         assert refused.status_code == 429
         assert "other users of this tenant" in unescape(refused.content.decode())
-        assert not running.enter_context(trials._admitted(-9, cast.globex.id))
+        assert not running.enter_context(trials.admitted(-9, cast.globex.id))
         assert "of other users run now" in unescape(operator.post(TRY, run).content.decode())
     assert "Really order" in text(operator.post(TRY, run))
 
