@@ -15,6 +15,8 @@ MAX_URI = 2048
 MAX_KEY = 200
 MAX_NOTE = 500
 """Characters of the note that says why a version was published."""
+MAX_SAVED_NAME = 100
+"""Characters of the name of a saved call."""
 NO_ORDER = Value([], models.JSONField())
 """Rows of releases that did not store `config_order`."""
 
@@ -176,6 +178,31 @@ class KeptDocument(models.Model):
 
     def __str__(self) -> str:
         return str(self.id)
+
+
+class SavedCall(models.Model):
+    """A call of a tool with what is expected of it, saved in the console.
+
+    `content` is encrypted under the payload key `key_id` of the tool's tenant.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    primitive = models.ForeignKey(Primitive, on_delete=models.CASCADE, related_name="saved_calls")
+    name = models.CharField(max_length=MAX_SAVED_NAME)
+    key_id = models.CharField(max_length=64)
+    content = models.BinaryField()
+    saved_by = models.CharField(max_length=200)
+    saved_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        db_table = "catalogue_savedcall"
+        ordering = ["primitive_id", "name"]
+        constraints = [
+            models.UniqueConstraint(fields=["primitive", "name"], name="catalogue_savedcall_name")
+        ]
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class Grant(models.Model):

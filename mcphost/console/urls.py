@@ -23,6 +23,7 @@ from mcphost.console.primitives import (
     http_checks,
     imports,
     primitives,
+    saved_calls,
     scripts,
     tenant_files,
     trials,
@@ -271,6 +272,14 @@ urlpatterns = [
     _frame("t/<slug:slug>/tools/try/", trials.unsaved, "tool_try"),
     _frame("t/<slug:slug>/tools/<uuid:primitive_id>/try/", trials.saved, "tool_try_saved"),
     _frame("t/<slug:slug>/tools/try/end/", trials.end_trial, "tool_try_end"),
+    _page(
+        "t/<slug:slug>/tools/<uuid:primitive_id>/saved-calls/", saved_calls.run, "saved_calls_run"
+    ),
+    _page(
+        "t/<slug:slug>/tools/<uuid:primitive_id>/saved-calls/<uuid:saved_id>/delete/",
+        saved_calls.delete,
+        "saved_call_delete",
+    ),
     _page("t/<slug:slug>/tools/check/", scripts.check, "script_check"),
     _page("t/<slug:slug>/tools/check-request/", http_checks.unsaved, "http_check"),
     _page(

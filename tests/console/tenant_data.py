@@ -12,8 +12,10 @@ from django.utils import timezone
 from mcphost.audit.models import Entry, Payload
 from mcphost.audit.ports import payload_cipher
 from mcphost.audit.records import ROUND_FINISHED, ROUND_STARTED, Actor, new_id
+from mcphost.catalogue import saved_calls
 from mcphost.catalogue import services as catalogue
 from mcphost.catalogue.fields import PrimitiveFields
+from mcphost.catalogue.saved_calls import Expectation, SavedRequest
 from mcphost.catalogue.selectors import versions
 from mcphost.console.records.filter_store import FilterFields, save
 from mcphost.identity.service_accounts import create
@@ -54,6 +56,7 @@ class Things:
     invitation: UUID
     link: str
     filter: UUID
+    saved_call: UUID
 
     @property
     def canaries(self) -> tuple[str, ...]:
@@ -70,6 +73,7 @@ class Things:
             self.secret,
             self.invitation,
             self.filter,
+            self.saved_call,
             self.tenant,
             f"/t/{self.slug}/",
         )
@@ -123,7 +127,10 @@ def furnish(tenant: TenantSnapshot, owner: Person) -> dict[str, Any]:
     named = FilterFields(f"{canary}-filter", shared=True)
     saved = save(owner.user, Tenant.objects.get(pk=tenant.id), named, f"tool={canary}")
     ensure_tenant(tenant.id)
+    request = SavedRequest({}, {"text": f"{canary}-argument"})
+    saved_calls.save_call(tool.id, f"{canary}-call", request, Expectation("complete"), ACTOR)
     return {
+        "saved_call": saved_calls.saved_calls(tool.id)[0].id,
         "tenant": tenant.id,
         "slug": tenant.slug,
         "tool": tool.id,

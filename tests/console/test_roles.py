@@ -56,8 +56,8 @@ OF_PRIMITIVES: Final = {
 PAGES: Final = {
     Permission.VIEW_TOOLS: "tenant first_steps connect functions secrets tenant_file tenant_file_download",
     Permission.EDIT_TOOLS: (
-        "connect_doctor tenant_file_plan tool_import tool_try tool_try_saved tool_try_end script_check http_check "
-        "http_check_saved resource_announce template_announce"
+        "connect_doctor tenant_file_plan tool_import tool_try tool_try_saved tool_try_end saved_calls_run "
+        "saved_call_delete script_check http_check http_check_saved resource_announce template_announce"
     ),
     Permission.VIEW_RECORDS: (
         "all_calls all_calls_filter_add all_calls_filter all_calls_changes all_calls_export "

@@ -111,6 +111,7 @@ def address(pattern: URLPattern, things: Things, slug: str) -> str:
         "invitation_id": things.invitation,
         "link": things.link,
         "filter_id": things.filter,
+        "saved_id": things.saved_call,
         "key_id": RingKey.objects.values_list("id", flat=True).first() or "k1",
     }
     names = pattern.pattern.converters

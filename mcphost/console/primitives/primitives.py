@@ -43,6 +43,7 @@ from mcphost.console.primitive_words import WORDS, Words
 from mcphost.console.primitives import gallery
 from mcphost.console.primitives.details import differing_fields, notices_of, view_of
 from mcphost.console.primitives.form import PrimitiveForm, author_texts
+from mcphost.console.primitives.saved_comparisons import shown_calls
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.tenants.access import allowed
 from mcphost.tenants.models import Tenant
@@ -237,6 +238,7 @@ def detail(
         words=WORDS[primitive_type],
         offer=view_of(row, mcp_url(request, tenant.slug)),
         row=row,
+        saved=shown_calls(row.id) if primitive_type is PrimitiveType.TOOL else (),
         period_choice=period_choice,
         use=use_page(tenant, row, period_choice, timezone.now()) if reads and row.version else None,
     )

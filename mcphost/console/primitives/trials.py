@@ -28,8 +28,9 @@ from django.views.decorators.http import require_http_methods, require_POST
 from mcphost.audit.records import Actor
 from mcphost.catalogue import validation
 from mcphost.catalogue.drafts import compile_draft
-from mcphost.catalogue.errors import InvalidPrimitiveError
+from mcphost.catalogue.errors import CatalogueError, InvalidPrimitiveError
 from mcphost.catalogue.fields import PrimitiveFields
+from mcphost.catalogue.saved_calls import SavedRequest, save_call
 from mcphost.catalogue.snapshots import ToolSnapshot
 from mcphost.console.base import SignedInRequest, View, actor, mcp_url, of_tenant
 from mcphost.console.forms import questions, schema_forms
@@ -40,6 +41,7 @@ from mcphost.console.primitives.definitions import labelled
 from mcphost.console.primitives.form import PrimitiveForm
 from mcphost.console.primitives.played_clients import ChosenClient, ClientForm
 from mcphost.console.primitives.primitives import row_of
+from mcphost.console.primitives.saving import SavingForm
 from mcphost.console.signin import may_enter
 from mcphost.console.tenants.client_programs import ExampleCall
 from mcphost.console.tenants.clients import Snippet, calling_programs
@@ -55,7 +57,7 @@ POLICY: Final = (
     "base-uri 'none'; frame-ancestors 'self'"
 )
 RETRY_SECONDS: Final = 2
-CARRIED, RUN, ANSWER, END = "_trial", "_run", "_answer", "_end"
+CARRIED, RUN, ANSWER, END, SAVE = "_trial", "_run", "_answer", "_end", "_save_call"
 _ENDED: Final = "Responses to its trials are no longer accepted. Nothing was run."
 LOST: Final = "This trial cannot go on: its form is incomplete or too old. Press Try it again."
 
@@ -66,7 +68,7 @@ OLD_SESSION: Final = (
 )
 NO_ACCESS: Final = "You have no access here any more, or this tool is gone."
 
-_BUSY: Final = {
+BUSY: Final = {
     Busy.USER: "Another trial of yours runs. Try again when it has ended.",
     Busy.TENANT: "Too many other users of this tenant run trials now. Try again in a moment.",
     Busy.ALL: "Too many trials of other users run now. Try again in a moment.",
@@ -98,7 +100,8 @@ class Carried:
 
     `open_requests` are by key; `rounds` has the rounds so far, as `trial_conversation` writes them, and
     `began` when the first one began, in seconds since 1970. `call` is the id of the call; `tool_state` is as in `Trial`. `client`
-    has the fields of a `ChosenClient`; `answers` the responses of each round, by key.
+    has the fields of a `ChosenClient`; `answers` the responses of each round, by key. `structured` is the
+    structured content of the last round.
     """
 
     definition: Mapping[str, Any]
@@ -112,6 +115,7 @@ class Carried:
     tool_state: str = ""
     client: Mapping[str, Any] = field(default_factory=dict)
     answers: Sequence[Mapping[str, Any]] = ()
+    structured: Any = None
 
     @property
     def chosen_client(self) -> ChosenClient:
@@ -286,7 +290,9 @@ def _arguments(
 
 
 def _continue_trial(request: SignedInRequest, tenant: Tenant, carried: Carried) -> HttpResponseBase:
-    """Take the arguments, or the answers to all open requests."""
+    """Take the arguments, or the answers to all open requests; or save what has ended."""
+    if SAVE in request.POST and carried.primitive and carried.rounds:
+        return _save(request, carried)
     if ANSWER not in request.POST or not carried.open_requests:
         _end_carried(request, tenant.pk, carried, _STOPPED)
         data = request.POST if RUN in request.POST else None
@@ -324,6 +330,7 @@ def _without_trial(carried: Carried) -> Carried:
         call="",
         tool_state="",
         answers=(),
+        structured=None,
     )
 
 
@@ -350,7 +357,7 @@ def _run_round(
     )
     with TRIALS.of(request.user.pk, tenant.pk) as busy:
         if busy:
-            response = _page(request, status=429, problems=[_BUSY[busy]])
+            response = _page(request, status=429, problems=[BUSY[busy]])
             response.headers["Retry-After"] = str(RETRY_SECONDS)
             return response
         try:
@@ -371,7 +378,8 @@ def _run_round(
         open_requests=trial_round.requests,
         rounds=[*carried.rounds, trial_conversation.written(trial_round, outcome, began)],
         began=began,
-        answers=[*carried.answers, *([dict(responses)] if responses else [])],
+        answers=[*carried.answers, *([_plain(responses)] if responses else [])],
+        structured=(trial_round.result or {}).get("structuredContent"),
         call=str(trial_round.call),
         tool_state=trial_round.tool_state,
     )
@@ -386,11 +394,45 @@ def _run_round(
         blocks=list(trial_results.blocks(trial_round.result or {})),
         request_forms=_request_forms(trial_round.requests),
         programs=_programs(request, tool, after),
+        saving=_saving(after),
         form=None if trial_round.requests else _form(tool, None, after),
         client=ClientForm(None, after.chosen_client),
         carried=_signed(request, after),
         end=_signed_end(request, after),
     )
+
+
+def _plain(responses: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {key: dict(response) for key, response in responses.items()}
+
+
+def _saving(carried: Carried, data: Any = None) -> SavingForm | None:
+    """The form that saves the call, once it has ended, of a tool that is saved."""
+    if not carried.primitive or not carried.rounds or carried.open_requests:
+        return None
+    return SavingForm(data, carried.rounds[-1]["outcome"], carried.structured)
+
+
+def _save(request: SignedInRequest, carried: Carried) -> HttpResponseBase:
+    """Save the call that has ended."""
+    form = _saving(carried, request.POST)
+    tool = UUID(carried.primitive)
+    context: dict[str, Any] = {
+        "rounds": carried.rounds,
+        "played": carried.chosen_client,
+        "saved_tool": tool,
+    }
+    if form is not None and form.is_valid():
+        sent = SavedRequest(carried.client, carried.arguments or {}, carried.answers)
+        try:
+            save_call(tool, form.cleaned_data["name"], sent, form.expectation(), actor(request))
+        except PermissionDenied:
+            return _page(request, status=403, problems=[NO_ACCESS])
+        except CatalogueError as refusal:
+            form.add_error(None, str(refusal))
+        else:
+            return _page(request, saved_name=form.cleaned_data["name"], **context)
+    return _page(request, saving=form, carried=_signed(request, carried), **context)
 
 
 def _programs(

@@ -85,7 +85,7 @@ QUESTIONS: Mapping[str, str] = {
 
 
 AREAS: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "tool": ("tools", ("tool.",)),
+    "tool": ("tools", ("tool.", "saved_call.")),
     "prompt": ("prompts", ("prompt.",)),
     "resource": ("resources", ("resource.",)),
     "template": ("templates", ("template.",)),

@@ -12,10 +12,19 @@ from django.utils import timezone
 
 from mcphost.audit.records import Actor
 from mcphost.calls.links import Link
-from mcphost.catalogue import batches, documents, imported, selectors, updates, validation
+from mcphost.catalogue import (
+    batches,
+    documents,
+    imported,
+    saved_calls,
+    selectors,
+    updates,
+    validation,
+)
 from mcphost.catalogue import services as catalogue
 from mcphost.catalogue.documents import DocumentOwner, StoredDocument
 from mcphost.catalogue.rows import PrimitiveRow
+from mcphost.catalogue.saved_calls import Expectation, SavedRequest
 from mcphost.console.records import entries, filter_store, question_searches
 from mcphost.console.records.filter_store import FilterFields
 from mcphost.console.users import changes
@@ -146,6 +155,15 @@ def _moved(*before: Callable[[UUID, Actor], object]) -> Callable[[Scene, User], 
         return (scene.things.tool,)
 
     return arguments
+
+
+def _save_call(scene: Scene, _: User) -> Arguments:
+    return scene.things.tool, "again", SavedRequest({}, {}), Expectation("complete")
+
+
+def _saved_call(scene: Scene, user: User) -> Arguments:
+    saved_calls.save_call(*_save_call(scene, user), ACTOR)  # type: ignore[call-arg, arg-type]
+    return scene.things.tool, saved_calls.saved_calls(scene.things.tool)[0].id
 
 
 def _grant(scene: Scene, _: User) -> Arguments:
@@ -285,6 +303,8 @@ CASES = (
     ),
     Case(batches.store, _batch, "operator"),
     Case(plans.apply_plan, _file, "operator"),
+    Case(saved_calls.save_call, _save_call, "operator"),
+    Case(saved_calls.delete_call, _saved_call, "operator"),
     Case(imported.create, lambda s, user: (s.id, _inspected(s), {}), "operator"),
     Case(imported.change, lambda s, user: (s.tool(), _edited(s), {}), "operator"),
     Case(

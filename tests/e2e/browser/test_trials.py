@@ -145,3 +145,63 @@ def test_a_trial_ends_when_its_operator_signs_out(visit: Visit) -> None:
     page = visit("admin", size=WIDE)
     page.goto("/admin/t/demo/calls/?tool=brew_till_late")
     expect(page.locator("main tbody tr").filter(has_text="cancelled")).to_have_count(1)
+
+
+def published(page: Page, name: str) -> FrameLocator:
+    """Publish the script under a name; return the trial on its page."""
+    open_editor(page)
+    expect(page.locator(".cm-content")).to_be_visible()
+    write(page, SCRIPT)
+    page.get_by_label("Name", exact=True).fill(name)
+    page.get_by_role("button", name="Save and publish").click()
+    expect(page.get_by_role("heading", name=name)).to_be_visible()
+    return trial(page)
+
+
+def test_a_trial_plays_other_clients_and_its_call_is_copied(visit: Visit) -> None:
+    page = visit("admin", size={**WIDE, "width": 1600})
+    frame = published(page, "brew_for_others")
+    frame.get_by_label("The client that calls").select_option("nothing")
+    run(frame, "tea")
+    expect(frame.get_by_text("needs a client with the capability").first).to_be_visible()
+    frame.get_by_label("The client that calls").select_option("custom")
+    frame.get_by_label("Protocol revision").select_option("2025-06-18")
+    run(frame, "tea")
+    expect(frame.get_by_text("The client begins a session.")).to_be_visible()
+    expect(frame.get_by_text("In a session the server keeps it.")).to_be_visible()
+    answer(frame, "2")
+    expect(frame.get_by_text("The call is complete.")).to_be_visible()
+    frame.locator(".c-snippet summary").first.click()
+    button = frame.get_by_role("button", name="Copy the lines for curl")
+    button.click()
+    expect(button).to_have_text("Copied")
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert "MCP-Protocol-Version: 2025-06-18" in copied
+    assert "YOUR_TOKEN" in copied
+
+
+def test_a_call_is_saved_and_run_again_after_an_edit(visit: Visit) -> None:
+    page = visit("admin", size={**WIDE, "width": 1600})
+    frame = published(page, "brew_again")
+    run(frame, "tea")
+    answer(frame, "2")
+    frame.get_by_text("Save this call, to run it again").click()
+    frame.get_by_label("Name", exact=True).fill("sweet tea")
+    frame.get_by_label("The result contains").fill("2 lumps")
+    frame.get_by_role("button", name="Save", exact=True).click()
+    expect(frame.get_by_role("heading", name="Saved")).to_be_visible()
+    page.reload()
+    saved = page.get_by_role("region", name="Saved calls")
+    saved.get_by_role("button", name="Run all").click()
+    expect(saved.get_by_text("1 of 1 passed")).to_be_visible()
+    page.get_by_role("link", name="Edit", exact=True).click()
+    expect(page.locator(".cm-content")).to_be_visible()
+    write(page, SCRIPT.replace("lumps <b>", "cubes <b>"))
+    page.get_by_role("button", name="Save working copy").click()
+    expect(page.get_by_role("heading", name="brew_again")).to_be_visible()
+    saved.get_by_role("button", name="Run sweet tea").click()
+    expect(saved.get_by_text("0 of 1 passed")).to_be_visible()
+    expect(saved.get_by_text("The result does not contain “2 lumps”.")).to_be_visible()
+    expect(saved.locator("pre")).to_have_text("+ 1 of tea with 2 cubes <b>each</b>")
+    saved.get_by_role("button", name="Delete sweet tea").click()
+    expect(saved.get_by_text("None yet.")).to_be_visible()

@@ -1,0 +1,163 @@
+"""Saved calls of a tool: run one or all again, one after another, and show what is not as expected."""
+
+from collections.abc import Mapping
+from time import monotonic
+from typing import Any, Final
+from uuid import UUID
+
+from asgiref.sync import async_to_sync
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+
+from mcphost.catalogue import saved_calls
+from mcphost.catalogue.errors import InvalidPrimitiveError, UnknownError
+from mcphost.catalogue.saved_calls import SavedCallRow, SavedRequest
+from mcphost.console.base import Crumb, SignedInRequest, actor, of_tenant, show
+from mcphost.console.primitives import trial_results
+from mcphost.console.primitives.primitives import row_of
+from mcphost.console.primitives.saved_comparisons import (
+    Comparison,
+    Ending,
+    client_of,
+    difference,
+    differing,
+    shown_calls,
+)
+from mcphost.console.primitives.trials import BUSY
+from mcphost.kinds.primitive_types import PrimitiveType
+from mcphost.serving.execution import trials
+from mcphost.serving.execution.trials import REFUSAL, Trial, TrialEndedError, TrialRound
+from mcphost.serving.user_slots import TRIALS
+from mcphost.tenants.models import Tenant
+from mcphost.tenants.roles import Permission
+
+ALL: Final = "all"
+MAX_SECONDS: Final = 60.0
+"""How long calls of one request are begun; the others are not run."""
+MAX_ROUNDS: Final = 32
+
+
+@of_tenant(Permission.EDIT_TOOLS)
+@require_POST
+def run(request: SignedInRequest, tenant: Tenant, primitive_id: UUID) -> HttpResponseBase:
+    """Run the saved call that was chosen, or all, against the working copy; show what they gave."""
+    row = row_of(tenant, PrimitiveType.TOOL, primitive_id)
+    chosen = request.POST.get("call", ALL)
+    rows = [saved for saved in saved_calls.saved_calls(row.id) if chosen in (ALL, str(saved.id))]
+    begun, comparisons = monotonic(), dict[UUID, Comparison]()
+    with TRIALS.of(request.user.pk, tenant.pk) as busy:
+        if busy:
+            messages.error(request, BUSY[busy])
+            return redirect(_page_of(tenant, row.id))
+        for saved in rows:
+            if monotonic() - begun > MAX_SECONDS:
+                messages.warning(request, "Not all were run: the others would take too long.")
+                break
+            comparisons[saved.id] = _compare(request, tenant, primitive_id, saved)
+    return show(
+        request,
+        "primitives/saved_calls.html",
+        "Saved calls",
+        Crumb(row.name, _page_of(tenant, row.id)),
+        row=row,
+        saved=shown_calls(row.id, comparisons),
+    )
+
+
+@of_tenant(Permission.EDIT_TOOLS)
+@require_POST
+def delete(
+    request: SignedInRequest, tenant: Tenant, primitive_id: UUID, saved_id: UUID
+) -> HttpResponseBase:
+    """Delete a saved call."""
+    row = row_of(tenant, PrimitiveType.TOOL, primitive_id)
+    try:
+        saved_calls.delete_call(row.id, saved_id, actor(request))
+    except UnknownError:
+        raise Http404 from None
+    messages.success(request, "The saved call is deleted.")
+    return redirect(_page_of(tenant, row.id))
+
+
+def _page_of(tenant: Tenant, tool: UUID) -> str:
+    return f"{reverse('admin:tool', args=[tenant.slug, tool])}#saved-calls"
+
+
+def _compare(
+    request: SignedInRequest, tenant: Tenant, tool: UUID, saved: SavedCallRow
+) -> Comparison:
+    begun = monotonic()
+    if saved.request is None or saved.expectation is None:
+        return Comparison(Ending(""), 0.0, ("It can no longer be read: its key was destroyed.",))
+    ending = _run(request, tenant, tool, saved.request)
+    problems = tuple(differing(saved.expectation, ending))
+    return Comparison(ending, monotonic() - begun, problems, difference(saved.expectation, ending))
+
+
+def _run(request: SignedInRequest, tenant: Tenant, tool: UUID, sent: SavedRequest) -> Ending:
+    """Run all rounds of a saved call."""
+    row = row_of(tenant, PrimitiveType.TOOL, tool)
+    trial = Trial(
+        operator=request.user,
+        tenant=tenant.pk,
+        definition=row.fields,
+        arguments=sent.arguments,
+        host=request.get_host(),
+        source=str(request.META.get("REMOTE_ADDR", "")),
+        primitive=tool,
+        client=client_of(sent).played,
+    )
+    answers = iter(sent.answers)
+    try:
+        while True:
+            trial_round = async_to_sync(trials.run)(trial)
+            if not trial_round.requests:
+                return _ended(trial_round)
+            responses = next(answers, {})
+            if problem := _unanswerable(trial_round, responses):
+                trials.end(trial_round.call, tenant.pk, problem, actor(request))
+                return Ending("input_required", call=trial_round.call, problem=problem)
+            trial = _next(trial, trial_round, responses)
+    except (InvalidPrimitiveError, TrialEndedError, PermissionDenied) as refusal:
+        return Ending("", problem=str(refusal) or "You may not try the tool any more.")
+
+
+def _unanswerable(trial_round: TrialRound, responses: Mapping[str, Any]) -> str:
+    """Why the call does not go on after a round that asks; empty if it does."""
+    if responses.keys() != trial_round.requests.keys():
+        return f"No response is saved to what it asks: {', '.join(trial_round.requests)}."
+    return "It has too many rounds." if trial_round.number >= MAX_ROUNDS else ""
+
+
+def _next(trial: Trial, trial_round: TrialRound, responses: Mapping[str, Any]) -> Trial:
+    """The next round of a trial. A refusal is told from a response by what it is."""
+    return Trial(
+        trial.operator,
+        trial.tenant,
+        trial.definition,
+        trial.arguments,
+        trial.host,
+        trial.source,
+        trial.primitive,
+        trial_round.state,
+        {key: REFUSAL if "error" in sent else sent for key, sent in responses.items()},
+        trial_round.tool_state,
+        trial.client,
+    )
+
+
+def _ended(trial_round: TrialRound) -> Ending:
+    result = trial_round.result or {}
+    text = "\n".join(block.text for block in trial_results.blocks(result))
+    if trial_round.error is not None:
+        text = trial_round.error.message
+    return Ending(
+        trial_results.outcome(trial_round),
+        text,
+        result.get("structuredContent"),
+        trial_round.call if trial_round.is_recorded else None,
+    )
