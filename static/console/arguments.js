@@ -8,7 +8,7 @@
   const PLACEHOLDER = /(?<!\{)\{arguments\.(?:([\w$@-]+)|"([^"{}]+)")(?:\.[^{}]*)?\}/g;
   const form = builder.closest("form");
   const mode = builder.querySelector("[name=arguments_as]");
-  const other = builder.querySelector("[data-switch]");
+  const toggle = builder.querySelector("[data-switch]");
   const why = builder.querySelector("[data-why]");
   const schema = builder.querySelector("[name=input_schema]");
   const box = builder.querySelector("[data-rows=arguments]");
@@ -80,7 +80,7 @@
   const show = (as) => {
     mode.value = as;
     builder.querySelectorAll("[data-as]").forEach((part) => { part.hidden = part.dataset.as !== as; });
-    other.textContent = as === "rows" ? "JSON Schema for experts" : "Back to fields";
+    toggle.textContent = as === "rows" ? "JSON Schema for experts" : "Back to fields";
   };
 
   // What the server says, beside the fields. A field that was never filled in is not complained about yet.
@@ -148,7 +148,7 @@
   let timer = 0;
   const later = () => { clearTimeout(timer); timer = setTimeout(check, PAUSE_MS); };
 
-  other.addEventListener("click", async () => {
+  toggle.addEventListener("click", async () => {
     clearTimeout(timer);
     const reply = await check();
     if (!reply) return;
@@ -157,10 +157,10 @@
     if (read.schema) schema.value = read.schema;
     else {
       fill(read.rows);
-      form.elements.others.checked = read.others;
+      form.elements.further_arguments.checked = read.further_arguments;
     }
     show(read.schema ? "schema" : "rows");
-    (read.schema ? schema : other).focus();
+    (read.schema ? schema : toggle).focus();
     follow();
     later();
   });
@@ -180,7 +180,7 @@
   form.addEventListener("click", (event) => { if (event.target.closest("[data-drop], [data-move]")) later(); });
 
   rows().forEach((row) => { row.dataset.name = nameOf(row); });
-  other.hidden = false;
+  toggle.hidden = false;
   preview.hidden = form.querySelector("[data-to-preview]").hidden = false;
   show(location.hash === "#id_input_schema" ? "schema" : builder.dataset.first);
   follow();

@@ -144,12 +144,12 @@ class ArgumentRows(Rows[SchemaArgumentRow]):
         """Return the row of an argument."""
         return next((row for row in self.filled if row["name"].value() == name), None)
 
-    def schema(self, *, accepts_others: bool) -> dict[str, Any]:
+    def schema(self, *, accepts_more: bool) -> dict[str, Any]:
         """Return the schema of valid rows."""
         properties = {row.cleaned_data["name"]: row.as_property() for row in self.filled}
         required = [row.cleaned_data["name"] for row in self.filled if row.cleaned_data["required"]]
-        others = {} if accepts_others else {"additionalProperties": False}
-        return {"type": "object", "properties": properties, "required": required, **others}
+        closing = {} if accepts_more else {"additionalProperties": False}
+        return {"type": "object", "properties": properties, "required": required, **closing}
 
 
 def rows_of(schema: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -167,21 +167,19 @@ def rows_of(schema: Mapping[str, Any]) -> list[dict[str, Any]]:
         if value is not False
     }
     rows = argument_rows((sent, {}), ())
-    if not rows.is_valid() or not is_same(
-        rows.schema(accepts_others=accepts_others(schema)), schema
-    ):
+    if not rows.is_valid() or not is_same(rows.schema(accepts_more=accepts_more(schema)), schema):
         _report_difference(rows, properties)
     return starting
 
 
-def accepts_others(schema: Mapping[str, Any]) -> bool:
+def accepts_more(schema: Mapping[str, Any]) -> bool:
     """Whether a schema that has rows accepts arguments that it does not list."""
     return "additionalProperties" not in schema
 
 
-def is_same(schema: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def is_same(schema: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
     """Whether two schemas are equal, whatever the order of their names."""
-    return _normal(schema) == _normal(other)
+    return _normal(schema) == _normal(second)
 
 
 def _normal(schema: Mapping[str, Any]) -> bytes:
@@ -251,10 +249,10 @@ def _report_difference(rows: ArgumentRows, properties: Mapping[str, Any]) -> Non
     raise NoRowsError("It has names that fields cannot show.")
 
 
-def _equal(property_: Any, other: Any) -> bool:
+def _equal(property_: Any, second: Any) -> bool:
     # As JSON: in Python, True is equal to 1.
     return orjson.dumps(property_, option=orjson.OPT_SORT_KEYS) == orjson.dumps(
-        other, option=orjson.OPT_SORT_KEYS
+        second, option=orjson.OPT_SORT_KEYS
     )
 
 

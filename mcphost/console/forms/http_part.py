@@ -14,7 +14,7 @@ from pydantic import ValidationError as ConfigError
 from mcphost.console.forms import forms
 from mcphost.console.forms.argument_rows import (
     NoRowsError,
-    accepts_others,
+    accepts_more,
     argument_rows,
     is_same,
     rows_of,
@@ -98,7 +98,9 @@ class HttpPart(FormPart):
     input_schema = json_object(
         "Schema of the arguments", "A JSON Schema of an object. Each property is an argument.", 10
     )
-    others = forms.switch("Accept other arguments", "Arguments that are not listed here.")
+    further_arguments = forms.switch(
+        "Accept other arguments", "Arguments that are not listed here."
+    )
     output_schema = json_object(
         "Schema of the result", "Empty: none. If there is one, results must match it.", 4
     )
@@ -294,7 +296,7 @@ class HttpPart(FormPart):
         if not self.has_rows:
             schema = self.cleaned_data["input_schema"]
             return dict(NO_ARGUMENTS) if schema is None else schema
-        schema = self.arguments.schema(accepts_others=self.cleaned_data["others"])
+        schema = self.arguments.schema(accepts_more=self.cleaned_data["further_arguments"])
         stored = self._before.get("input_schema", {})
         return dict(stored) if is_same(schema, stored) else schema
 
@@ -384,7 +386,7 @@ def _starting(before: Mapping[str, Any]) -> dict[str, Any]:
         "more": body.get("more", ""),
         "media_type": body.get("media_type", ""),
         "input_schema": json_text(before.get("input_schema", NO_ARGUMENTS)),
-        "others": accepts_others(before.get("input_schema", NO_ARGUMENTS)),
+        "further_arguments": accepts_more(before.get("input_schema", NO_ARGUMENTS)),
         "output_schema": "" if output is None else json_text(output),
         "select": response.get("select", ""),
         "content": response.get("content", "auto"),

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_POST
 
 from mcphost.catalogue import outgoing
 from mcphost.console.base import SignedInRequest, form_input, of_tenant
-from mcphost.console.forms.argument_rows import NoRowsError, accepts_others, rows_of
+from mcphost.console.forms.argument_rows import NoRowsError, accepts_more, rows_of
 from mcphost.console.forms.http_part import NO_ARGUMENTS, HttpPart
 from mcphost.console.forms.json_texts import json_text
 from mcphost.console.forms.kind_forms import HTTP, part_of
@@ -116,14 +116,14 @@ def _arguments(part: HttpPart) -> Mapping[str, Any]:
     if part.has_rows:
         if part.arguments.wrong:
             return {"why": "Correct the marked arguments first."}
-        others = part.cleaned_data["others"]
-        return {"schema": json_text(part.arguments.schema(accepts_others=others))}
+        further_arguments = part.cleaned_data["further_arguments"]
+        return {"schema": json_text(part.arguments.schema(accepts_more=further_arguments))}
     if part["input_schema"].errors:
         return {"why": "Correct the schema first."}
     schema = part.cleaned_data["input_schema"]
     schema = NO_ARGUMENTS if schema is None else schema
     try:
-        return {"rows": rows_of(schema), "others": accepts_others(schema)}
+        return {"rows": rows_of(schema), "further_arguments": accepts_more(schema)}
     except NoRowsError as refusal:
         return {"why": str(refusal)}
 

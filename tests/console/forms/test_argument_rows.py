@@ -6,7 +6,7 @@ import pytest
 
 from mcphost.console.forms.argument_rows import (
     NoRowsError,
-    accepts_others,
+    accepts_more,
     argument_rows,
     is_same,
     rows_of,
@@ -46,7 +46,7 @@ def rewritten(schema: dict[str, Any]) -> dict[str, Any]:
     }
     rows = argument_rows((sent, {}), ())
     assert rows.is_valid()
-    return rows.schema(accepts_others=accepts_others(schema))
+    return rows.schema(accepts_more=accepts_more(schema))
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_arguments_that_are_written_as_rows_are_stored_as_a_schema_only(operator
     part = operator.get(edit).context["form"].part
     assert (part.begins_with, part.why_no_rows) == ("rows", "")
     assert [row["name"].value() for row in part.arguments.filled] == ["country", "city"]
-    assert not part["others"].value()
+    assert not part["further_arguments"].value()
 
 
 def test_a_schema_keeps_its_text_while_its_rows_mean_the_same(operator: Client) -> None:
@@ -104,7 +104,7 @@ def test_rows_become_a_schema_and_a_schema_becomes_rows(operator: Client) -> Non
     assert json.loads(as_schema) == OF_ROWS
     reply = checked(operator, input_schema=as_schema)["arguments"]
     assert [row["name"] for row in reply["rows"]] == ["country", "city"]
-    assert (reply["rows"][0]["choices"], reply["others"]) == ("ch\nde", False)
+    assert (reply["rows"][0]["choices"], reply["further_arguments"]) == ("ch\nde", False)
     assert checked(operator, input_schema="")["arguments"]["rows"] == []
 
 
