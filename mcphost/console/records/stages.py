@@ -21,7 +21,7 @@ STAGE_WORDS: Final[Mapping[str, str]] = {
     **{stage: stage for stage in STAGES},
     "answered": outcome("accept"),
     "stopped": outcome(STOPPED),
-    "never": "no response",
+    "never": "no answer",
 }
 """What each stage is called on pages."""
 
