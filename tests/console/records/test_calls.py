@@ -78,7 +78,7 @@ def test_non_auditors_see_that_a_payload_exists_but_not_its_content(cast, browse
     client = browse(getattr(cast, who))
     page = shown(client, page_of(story))
     assert "Question: encrypted; auditors can read it" in page
-    assert "Response: encrypted; auditors can read it" in page
+    assert "Answer: encrypted; auditors can read it" in page
     assert "Show payloads" not in page
     assert "canary-acme-answer" not in page
 
@@ -103,14 +103,14 @@ def test_payloads_that_are_shown_are_unfolded(auditor: Client, story: Story) -> 
     page = auditor.get(f"{page_of(story)}payloads/").content.decode()
     assert '<details class="c-wire" open>' in page
     assert page.count('<details class="c-wire"') == page.count('<details class="c-wire" open>')
-    assert "<details><summary>Response" not in page
+    assert "<details><summary>Answer" not in page
 
 
 def test_an_erased_payload_is_shown_as_erased_and_not_recorded_as_viewed(auditor, owner, story):
     answer = next(each for each in story.made if each.action == ANSWER_RECEIVED)
     owner.post(f"/admin/t/acme/payloads/{answer.id}/erase/")
     page = shown(auditor, f"{page_of(story)}payloads/")
-    assert "Response: erased" in page
+    assert "Answer: erased" in page
     assert "canary-acme-answer" not in page
     viewed = Entry.objects.get(action="payload.viewed")
     assert str(answer.id) not in viewed.facts["payloads"]

@@ -114,7 +114,7 @@ def test_the_page_of_a_task_has_its_questions_and_the_rounds_of_its_call(auditor
     for verb in ("cancel/", "retry/"):
         assert verb not in auditor.get(page_of(task)).content.decode()
     call = shown(auditor, f"{CALLS}{story.call.id}/")
-    assert "; then as a task, which takes the responses" in call
+    assert "; then as a task, which takes the answers" in call
 
 
 def test_an_operator_cancels_a_task(operator: Client, cast: Cast, acme: Things) -> None:
