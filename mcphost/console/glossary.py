@@ -22,6 +22,11 @@ class Term:
 
 TERMS = (
     Term(
+        "Answer",
+        "What came back for a question: a form that was filled in, or a refusal. The tool goes on with it in the "
+        "next round. The protocol calls it an input response.",
+    ),
+    Term(
         "Audit log",
         "The list of changes: who did what to which target, and when. Entries are never edited.",
     ),
@@ -43,7 +48,7 @@ TERMS = (
     ),
     Term(
         "Input request",
-        "The name of a question in the protocol and in code.",
+        "The name of a question in the protocol and in code. Its answer is called an input response there.",
     ),
     Term(
         "Kind",
@@ -61,7 +66,7 @@ TERMS = (
     Term("Outcome", "How the last round of a call ended, or what the call waits for."),
     Term(
         "Payload",
-        "The content of an entry: arguments, results, input requests and responses. It is encrypted, "
+        "The content of an entry: arguments, results, questions and answers. It is encrypted, "
         "only auditors read it, and reading it is itself recorded.",
     ),
     Term("Prompt", "A prepared conversation with arguments that users fill in."),
@@ -73,7 +78,7 @@ TERMS = (
         "Python function",
         "A function in a file of the tools folders. Developers write it, platform staff grant it.",
     ),
-    Term("Refusal", "A state, a response or a message that this server rejected, with the reason."),
+    Term("Refusal", "A state, an answer or a message that this server rejected, with the reason."),
     Term(
         "Question",
         "What a tool asks a person while it runs: a form to fill in, a URL to open. It may also ask "
@@ -82,15 +87,11 @@ TERMS = (
     ),
     Term(
         "Request state",
-        "The sealed token that a client holds while its call waits for a response. Only this server "
+        "The sealed token that a client holds while its call waits for an answer. Only this server "
         "can open it.",
     ),
     Term("Resource", "A text or a file that clients read by its URI."),
-    Term(
-        "Response",
-        "What came back for a question: its answer. The tool goes on with it in the next round.",
-    ),
-    Term("Round", "One run of a tool, until it is finished or needs a response."),
+    Term("Round", "One run of a tool, until it is finished or needs an answer."),
     Term(
         "Scope",
         "What a token may do: `mcp:list` lists, `mcp:call` calls; a tool may require a scope of its own.",

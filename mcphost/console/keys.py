@@ -167,7 +167,7 @@ def retire(request: SignedInRequest, key_id: str) -> HttpResponseBase:
         done = f"{row.id} is retired, and the rotation is cancelled. Nothing was sealed with it."
     else:
         consequence = (
-            f"{_first_upper(row.waiting)}: responses to them will be rejected, and the calls have to be repeated. "
+            f"{_first_upper(row.waiting)}: answers to them will be rejected, and the calls have to be repeated. "
             f"In all, {under} under it are lost: clients begin new sessions, and tasks fail. {LINKS}"
         )
         done = f"{row.id} is retired. It no longer opens anything: {under} are lost."
@@ -236,7 +236,7 @@ def salt(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         verb="Destroy permanently",
         back=back.url,
         explanation=(
-            f"{_first_upper(waiting)} for a response in this tenant; every waiting call is lost. "
+            f"{_first_upper(waiting)} for an answer in this tenant; every waiting call is lost. "
             f"In all, {under} of the tenant are lost. {LINKS} Nothing "
             "can ever be sealed for this tenant again: its tools cannot request input, sessions and tasks cannot "
             "begin, and lists of more than one page fail. Tokens keep working for all else, and calls and the "

@@ -68,7 +68,7 @@ class KeyRow:
     @property
     def waiting(self) -> str:
         """What is in flight, as text."""
-        return f"{calls_wait(self.in_flight)} for a response under it"
+        return f"{calls_wait(self.in_flight)} for an answer under it"
 
 
 def keys(now: datetime) -> tuple[KeyRow, ...]:

@@ -131,7 +131,7 @@ def test_declaring_a_compromise_first_shows_the_losses(staff: Client, old: str) 
     assert Entry.objects.get(action="key.rotated").facts["compromised"] is True
     page = text(staff.get(KEYS))
     assert '<span class="c-badge c-bad">2</span>' in page
-    assert "No open input requests" in text(staff.get("/admin/calls/?outcome=open"))
+    assert "No open questions" in text(staff.get("/admin/calls/?outcome=open"))
 
 
 def test_declaring_a_compromise_replaces_only_the_key_named_on_its_page(
@@ -184,7 +184,7 @@ def test_an_owner_destroys_the_salt_by_typing_the_slug(cast: Cast, owner: Client
     tenant = cast.acme.id
     ensure_tenant(tenant)
     assert SALT in text(owner.get("/admin/t/acme/settings/"))
-    assert "No calls wait for a response in this tenant" in text(owner.get(SALT))
+    assert "No calls wait for an answer in this tenant" in text(owner.get(SALT))
     assert "This is not the tenant's slug." in text(owner.post(SALT, {"slug": "globex"}))
     assert TenantSecret.objects.get(tenant=tenant).wrapped_salt
     assert owner.post(SALT, {"slug": "acme"})["Location"] == "/admin/t/acme/settings/"

@@ -58,7 +58,7 @@ LATEST: tuple[tuple[str, Talk], ...] = (
     ("mara", Talk("resolve_ticket", {"ticket": 4301})),
     ("jonas", Talk("refund_order", {"order": 4729})),
 )
-"""The latest calls, made on the running server. Those without an answer are open input requests."""
+"""The latest calls, made on the running server. Those without an answer are open questions."""
 
 
 def main(names: list[str]) -> int:

@@ -80,7 +80,7 @@ def test_rotate_waits_until_the_new_key_seals(old: str, no_time_is_lost: list[fl
     assert f"Key {new} is created. It becomes active in 5 seconds" in said
     assert f"Key {new} is now the active key." in said
     assert f"Key {old} opens tokens until" in said
-    assert "1 call waits for a response under it" in said
+    assert "1 call waits for an answer under it" in said
 
 
 def test_a_second_rotation_is_refused_while_one_is_in_progress_and_allowed_once_it_is_due(
@@ -114,7 +114,7 @@ def test_retire_asks_for_confirmation_and_shows_the_calls_in_flight(old, answers
     with pytest.raises(CommandError, match="Nothing was changed"):
         run("retire", "k1")
     assert questions == [
-        "Retire key k1? 1 call waits for a response under it: responses to them will be rejected. [y/N] "
+        "Retire key k1? 1 call waits for an answer under it: answers to them will be rejected. [y/N] "
     ]
     assert states()["k1"] == "retiring"
     answers("Y")
@@ -132,7 +132,7 @@ def test_destroy_asks_for_confirmation_and_shows_the_calls_in_flight(old, answer
     questions = answers("")
     with pytest.raises(CommandError, match="Nothing was changed"):
         run("destroy", "k1")
-    assert "2 calls wait for a response under it" in questions[0]
+    assert "2 calls wait for an answer under it" in questions[0]
     assert "cannot be undone" in questions[0]
     answers("y")
     assert run("destroy", "k1") == "Key k1 is destroyed.\n"

@@ -117,7 +117,7 @@ def open_requests(
         yield Hand(
             "warn",
             question.entry.target,
-            f"waits for a response: its input request expires {_within(question.expires_at - now)}.",
+            f"waits for an answer: its question expires {_within(question.expires_at - now)}.",
             reverse("admin:call", args=[slug, question.entry.call]),
             "View call",
             viewer.tenant_label(slug),
@@ -125,7 +125,7 @@ def open_requests(
     if len(near) > MAX_OF_EACH:
         # More may be near their end than were read.
         count = count_open(viewer.records, now, until=now + SOON)
-        all_of_them = f"{max(count, len(near))} open input requests expire within ten minutes."
+        all_of_them = f"{max(count, len(near))} open questions expire within ten minutes."
         slug = slug_by_tenant[near[MAX_OF_EACH].entry.tenant]
         url = _calls(viewer, slug, outcome=EXPIRING, made_by=MADE_BY_CLIENTS)
         yield Hand("warn", "", f"In all, {all_of_them}", url, "View their calls")

@@ -143,10 +143,10 @@ class RequestQuestionRow(RowForm):
 
     CONTENT_FIELDS = ("key", "message", "requested_schema", "when")
 
-    key = forms.text("Key", "Its response is {answers.<key>.<field>}.", spellcheck="false")
+    key = forms.text("Key", "Its answer is {answers.<key>.<field>}.", spellcheck="false")
     message = forms.lines("Message", "What the user reads. It may have placeholders.", rows=2)
     requested_schema = json_object(
-        "Schema of the response",
+        "Schema of the answer",
         'Such as {"type": "object", "properties": {"comment": {"type": "string"}}}.',
         required=True,
     )

@@ -29,7 +29,7 @@ _ROWS: Final = {
     "headers": "Header",
     "fields": "Form field",
     "files": "File",
-    "questions": "Input request",
+    "questions": "Question",
     "arguments": "Argument",
     "messages": "Message",
     "variables": "Variable",
@@ -109,8 +109,8 @@ def _http(config: Mapping[str, Any]) -> Iterator[DefinitionPart]:
         yield DefinitionPart("Imported from", read.source)
     for question in read.questions:
         condition = f"\nOnly if {json_text(question.when)}" if question.when else ""
-        yield DefinitionPart(f"Input request {question.key}", f"{question.message}{condition}")
-        yield DefinitionPart(f"Response {question.key}", question.requested_schema)
+        yield DefinitionPart(f"Question {question.key}", f"{question.message}{condition}")
+        yield DefinitionPart(f"Answer {question.key}", question.requested_schema)
     yield DefinitionPart("Request", "\n".join(_request(read.request)))
     if read.response.select:
         yield DefinitionPart("Expression", read.response.select)

@@ -34,8 +34,8 @@ _LABELS = {
     "mime_type": "MIME type",
     "blob": "File",
     "time_limit_seconds": "Time limit",
-    "answer_within_seconds": "Response time limit",
-    "target_seconds": "Target time for responses",
+    "answer_within_seconds": "Answer time limit",
+    "target_seconds": "Target time for answers",
 }
 
 

@@ -42,12 +42,10 @@ _HINTS = {
     },
 }
 """Hints of the common fields, by kind, where they differ from those of a function."""
-_ANSWER_WITHIN_HINT = (
-    "Seconds that an input request waits for its response, at most {:g}. Empty: {}."
-)
+_ANSWER_WITHIN_HINT = "Seconds that a question waits for its answer, at most {:g}. Empty: {}."
 
 _TARGET_HINT = (
-    "Seconds that people should need for a response, at most. Open input requests that are older are "
+    "Seconds that people should need for an answer, at most. Open questions that are older are "
     "marked as overdue. Holds as soon as it is saved, without a publication. Empty: none."
 )
 
@@ -65,8 +63,8 @@ class PrimitiveForm(forms.ConsoleForm):
         "Time limit", "Seconds for one round. Empty: the author's value, or else the platform's."
     )
 
-    answer_within_seconds = forms.seconds("Response time limit")
-    target_seconds = forms.seconds("Target time for responses", _TARGET_HINT)
+    answer_within_seconds = forms.seconds("Answer time limit")
+    target_seconds = forms.seconds("Target time for answers", _TARGET_HINT)
     note = forms.lines(
         "Note", "What this version changes, and why. Kept with it.", rows=2, maxlength=MAX_NOTE
     )

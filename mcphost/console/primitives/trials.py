@@ -58,7 +58,7 @@ POLICY: Final = (
 )
 RETRY_SECONDS: Final = 2
 CARRIED, RUN, ANSWER, END, SAVE = "_trial", "_run", "_answer", "_end", "_save_call"
-_ENDED: Final = "Responses to its trials are no longer accepted. Nothing was run."
+_ENDED: Final = "Answers to its trials are no longer accepted. Nothing was run."
 LOST: Final = "This trial cannot go on: its form is incomplete or too old. Press Try it again."
 
 SIGN_IN_FROM: Final = {"tool_try": "tool_add", "tool_try_saved": "tool", "tool_try_end": "tool_add"}

@@ -15,11 +15,11 @@ CONTEXT = 3
 _NAMES = {
     "config": "Definition",
     "time_limit_seconds": "Time limit (seconds)",
-    "answer_within_seconds": "Response time limit (seconds)",
+    "answer_within_seconds": "Answer time limit (seconds)",
     "input_schema": "Input schema",
     "output_schema": "Output schema",
     "author_version": "Version in the code",
-    "target_seconds": "Target time for an answer (seconds)",
+    "target_seconds": "Target time for answers (seconds)",
 }
 _FROM_CODE = "{} (in the code)"
 _OF_BOTH = frozenset({"title", "description"})

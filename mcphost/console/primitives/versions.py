@@ -80,11 +80,11 @@ _ENDS: Mapping[PrimitiveVerb, tuple[str, str]] = {
     PrimitiveVerb.ARCHIVE: ("Archive", _ARCHIVED),
 }
 _AFFECTED = (
-    "Responses to its {requests} are no longer accepted: the next round of those calls is refused."
+    "Answers to its {requests} are no longer accepted: the next round of those calls is refused."
 )
 
 
-_TRIALS = " Its trials are over: a response to one is refused."
+_TRIALS = " Its trials are over: an answer to one is refused."
 _TRIAL_ENDS: Mapping[PrimitiveVerb, str] = {
     PrimitiveVerb.DISABLE: "The tool was disabled.",
     PrimitiveVerb.ARCHIVE: "The tool was archived.",
@@ -357,15 +357,13 @@ def _under_way(row: PrimitiveRow, *, going_on: bool) -> str:
     if running:
         parts.append(f"{running} {'call is' if running == 1 else 'calls are'} in progress.")
     if open_requests:
-        requests = f"{open_requests} open input request{'' if open_requests == 1 else 's'}"
+        requests = f"{open_requests} open question{'' if open_requests == 1 else 's'}"
         if going_on:
             accept = "accepts" if open_requests == 1 else "accept"
-            parts.append(
-                f"Its {requests} still {accept} responses; those that were given are kept."
-            )
+            parts.append(f"Its {requests} still {accept} answers; those that were given are kept.")
         else:
             parts.append(_AFFECTED.format(requests=requests))
-    return " ".join(parts) or "No call waits for a response, and none is in progress."
+    return " ".join(parts) or "No call waits for an answer, and none is in progress."
 
 
 def _run_service(request: SignedInRequest, row: PrimitiveRow, verb: Callable[[], Any]) -> bool:

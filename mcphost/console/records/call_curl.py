@@ -227,11 +227,9 @@ def _notes(repetition: Repetition, revision: Revision | None) -> list[str]:
     if any(entry.delivery == Delivery.TASK for entry in call.entries):
         notes.append("The call became a task. These commands do not ask for one.")
     elif call.questions and revision is None:
-        notes.append("The reply has the first input requests. The client continues from there.")
+        notes.append("The reply has the first questions. The client continues from there.")
     elif call.questions:
-        notes.append(
-            "The input requests come on the stream. Responses are separate POSTs in the session."
-        )
+        notes.append("The questions come on the stream. Answers are separate POSTs in the session.")
     if first.delivery == Delivery.PLAYGROUND:
         notes.append("The call was a trial in the console, without an HTTP request of a client.")
     return notes

@@ -36,7 +36,7 @@ class PartType(StrEnum):
 
 LEGEND: Mapping[PartType, str] = {
     PartType.SERVER: "server time",
-    PartType.RESPONSE: "waiting for responses",
+    PartType.RESPONSE: "waiting for answers",
     PartType.REQUEST: "queueing, or between requests",
     PartType.UNKNOWN: "end not recorded",
 }
@@ -219,7 +219,7 @@ def _waiting_for(attempt: TimelineAttempt) -> str:
     recorded_keys = attempt.entry.facts.get("asked")
     keys = [str(key) for key in recorded_keys] if isinstance(recorded_keys, list) else []
     more = f" and {len(keys) - MAX_KEYS} more" if len(keys) > MAX_KEYS else ""
-    return f"Waiting for {', '.join(keys[:MAX_KEYS]) or 'a response'}{more}"
+    return f"Waiting for {', '.join(keys[:MAX_KEYS]) or 'an answer'}{more}"
 
 
 class _Scale:

@@ -38,22 +38,22 @@ from mcphost.tenants.roles import Permission
 
 _CANCEL_MESSAGES: Final = {
     CancelResult.DONE: "The call is cancelled. Its client is told the reason.",
-    CancelResult.RUNS: "The call was not cancelled: a response has come, and its round is running. "
+    CancelResult.RUNS: "The call was not cancelled: an answer has come, and its round is running. "
     "It ends by itself.",
-    CancelResult.OVER: "The call was not cancelled: it no longer waits for a response.",
+    CancelResult.OVER: "The call was not cancelled: it no longer waits for an answer.",
 }
 _BULK_MESSAGES: Final = {
     CancelResult.DONE: "Cancelled: {}. The clients are told the reason.",
-    CancelResult.RUNS: "Not cancelled: {}. A response has come, and the round is running.",
-    CancelResult.OVER: "Not cancelled: {}, no longer waiting for a response.",
+    CancelResult.RUNS: "Not cancelled: {}. An answer has come, and the round is running.",
+    CancelResult.OVER: "Not cancelled: {}, no longer waiting for an answer.",
 }
 MAX_CHOSEN: Final = 100
 """How many questions can be chosen at once: more than a page has."""
 _HOW: Final = {
-    "modern": "Its client is told the reason when it returns with a response. It cannot be told before.",
+    "modern": "Its client is told the reason when it returns with an answer. It cannot be told before.",
     "legacy": "Its client is told the reason at once.",
     "task": "Its client is told the reason when it next looks at the task.",
-    "playground": "The operator who tries the tool is told the reason with the next response.",
+    "playground": "The operator who tries the tool is told the reason with the next answer.",
 }
 
 
@@ -177,7 +177,7 @@ def _explanation(tenant: Tenant, timeline: Timeline) -> str:
     if task is not None and task.works:
         how = _HOW["task"]
     elif timeline.state != "open":
-        return f"The call no longer waits for a response: it is {state.replace('_', ' ')}."
+        return f"The call no longer waits for an answer: it is {state.replace('_', ' ')}."
     else:
         how = _HOW.get(str(last.delivery), _HOW["modern"])
     answered = sum(bool(question.answers) for question in timeline.questions)
@@ -185,7 +185,7 @@ def _explanation(tenant: Tenant, timeline: Timeline) -> str:
     keys_text = ", ".join(map(str, open_keys)) or "nothing now"
     caller = first.actor_label or first.actor_kind
     return (
-        f"The call of {caller} waits for a response to {keys_text}. It ends without one, and no later "
-        f"response is taken. {how} What the call did so far stays done.{kept and ' Responses:' + kept} "
+        f"The call of {caller} waits for an answer to {keys_text}. It ends without one, and no later "
+        f"answer is taken. {how} What the call did so far stays done.{kept and ' Answers:' + kept} "
         "This cannot be undone."
     )

@@ -71,14 +71,14 @@ MADE_BY: Mapping[str, str] = {
     MADE_BY_TRIALS: "trials in the console",
 }
 QUESTIONS: Mapping[str, str] = {
-    WITH_QUESTIONS: "with input requests",
+    WITH_QUESTIONS: "with questions",
     "accept": "accepted",
     "decline": "declined",
     "cancel": "cancelled",
-    "received": "responded otherwise",
+    "received": "answered otherwise",
     "failed": "failed",
     INVALID: "invalid",
-    UNASKED: "response not requested",
+    UNASKED: "answer not requested",
     REFUSED: "something rejected",
 }
 """The values by which calls are filtered according to their questions."""
@@ -118,7 +118,7 @@ _FIXED: Mapping[str, Collection[str]] = {
 _RANGE = ("since", "until", "zone")
 LABELS: Mapping[str, str] = {
     "outcome": "Outcome",
-    "questions": "Input requests",
+    "questions": "Questions",
     "state": "State",
     "counted": "Counted in",
     "made_by": "Made by",

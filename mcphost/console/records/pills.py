@@ -27,7 +27,7 @@ _TEXTS: Mapping[str, tuple[str, str]] = {
 }
 _CHOICES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "outcome": ("Outcome", OUTCOMES),
-    "questions": ("Input requests", QUESTIONS),
+    "questions": ("Questions", QUESTIONS),
     "state": ("State", QUESTION_STATES),
     "counted": ("Counted in", COUNTED),
     "made_by": ("Made by", MADE_BY),

@@ -11,7 +11,7 @@ STAGE_WORDS: Final[Mapping[str, str]] = {
     **{stage: stage for stage in STAGES},
     "answered": outcome("accept"),
     "stopped": outcome(STOPPED),
-    "never": "no response",
+    "never": "no answer",
 }
 """What each stage is called on pages."""
 QUESTION_STATES: Final[Mapping[str, str]] = {

@@ -71,7 +71,7 @@ RETRY: Final = TaskAct(
     "The next round of the task runs as soon as a process has room, from what its earlier rounds "
     "have recorded. Steps without a recorded result run again.",
     "The task runs again.",
-    "The task cannot run now: it has ended, waits for responses, or runs already.",
+    "The task cannot run now: it has ended, waits for answers, or runs already.",
 )
 
 

@@ -68,7 +68,7 @@ def _messages_of_run(
     }
     if entry.era == Era.LEGACY and round.number > 1:
         for key, answer in responses.items():
-            yield WireMessage("client", f"Response to {key}", _reply(answer))
+            yield WireMessage("client", f"Answer to {key}", _reply(answer))
     else:
         yield WireMessage("client", "Request", _request(entry, content.get("arguments"), responses))
     yield from _replies(attempt, round.questions, content, payloads)
@@ -112,10 +112,10 @@ def _replies(
         if entry.era == Era.LEGACY:
             for key, input_request in requests.items():
                 body = {"jsonrpc": "2.0", "id": NOT_KEPT, **input_request}
-                yield WireMessage("server", f"Input request {key}", body)
+                yield WireMessage("server", f"Question {key}", body)
         elif any(requested.delivery == Delivery.TASK for requested in entry_by_key.values()):
             yield WireMessage(
-                "server", "Input requests of the task", {"inputRequests": requests}, _BY_TASK
+                "server", "Questions of the task", {"inputRequests": requests}, _BY_TASK
             )
         else:
             result = {

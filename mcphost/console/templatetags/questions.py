@@ -36,24 +36,24 @@ _KINDS: Mapping[tuple[str, str], tuple[str, str]] = {
     ("roots/list", ""): ("folders (roots)", "folder_open"),
 }
 _EVIDENCE: Mapping[str, str] = {
-    "client-asserted": "reported by the client; this server did not see who responded",
-    "observed": "this server received no response in time",
+    "client-asserted": "reported by the client; this server did not see who answered",
+    "observed": "this server received no answer in time",
     "signed-in": "given on a page of this server by a signed-in user",
     "playground": "given in the console by a signed-in user, in a trial",
 }
 _SHORT_EVIDENCE: Mapping[str, str] = {
     "client-asserted": "as the client says",
-    "observed": "no response in time",
+    "observed": "no answer in time",
     "signed-in": "signed in on this server",
     "playground": "in a trial in the console",
 }
 _FATES: Mapping[str, tuple[str, str]] = {
-    timeline.OPEN: ("info", "waiting for a response"),
+    timeline.OPEN: ("info", "waiting for an answer"),
     timeline.EXPIRED: ("warn", "expired"),
     timeline.LOST: ("bad", "lost"),
-    timeline.REPEATED: ("warn", "no response"),
+    timeline.REPEATED: ("warn", "no answer"),
     timeline.STOPPED: ("plain", "cancelled by an operator"),
-    timeline.NEVER: ("warn", "never responded"),
+    timeline.NEVER: ("warn", "never answered"),
     timeline.INVALID: ("bad", "invalid"),
     timeline.UNASKED: ("warn", "not requested"),
     UNKNOWN: ("warn", "outcome unknown"),
@@ -69,13 +69,13 @@ _FATES: Mapping[str, tuple[str, str]] = {
     FailureKind.TIMED_OUT: ("bad", "timed out"),
     FailureKind.OVERLOADED: ("bad", "server overloaded"),
     FailureKind.CAPABILITY_MISSING: ("bad", "client capability missing"),
-    FailureKind.ASKED_TOO_OFTEN: ("bad", "too many input requests"),
+    FailureKind.ASKED_TOO_OFTEN: ("bad", "too many questions"),
     FailureKind.JOURNAL_TOO_LARGE: ("bad", "journal too large"),
     FailureKind.CRASHED: ("bad", "crashed"),
     TaskState.WORKING: ("info", "works as a task"),
-    listing.WAITING: ("info", "task waits for responses"),
+    listing.WAITING: ("info", "task waits for answers"),
     "accept": ("good", "accepted"),
-    "received": ("good", "responded"),
+    "received": ("good", "answered"),
     "decline": ("warn", "declined"),
     "cancel": ("warn", "cancelled"),
     "failed": ("bad", "failed"),
@@ -89,12 +89,12 @@ _REFUSED: Mapping[str, str] = {
     Reason.BAD_PADDING: "invalid padding",
     Reason.BAD_SALT: "the tenant's salt was destroyed",
     Reason.BAD_RANDOMNESS: "invalid random bytes",
-    "other-answers": "other responses were accepted before",
+    "other-answers": "other answers were accepted before",
     "claim-forgotten": "it has expired",
-    "answered": "the input request already has a response",
+    "answered": "the question already has an answer",
     "late": "the call no longer waited for it",
-    "not-asked": "no input request has that id",
-    "foreign": "the input request was sent to another caller",
+    "not-asked": "no question has that id",
+    "foreign": "the question was sent to another caller",
     "over": "its call had ended",
     "borrowed": "the context of another call was used here",
     "lent": "another call used the context of this one",
@@ -103,15 +103,15 @@ _REFUSED: Mapping[str, str] = {
 }
 _STATUSES: Mapping[str, tuple[str, str]] = {
     TaskState.WORKING: ("info", "working"),
-    listing.WAITING: ("warn", "waits for responses"),
+    listing.WAITING: ("warn", "waits for answers"),
     TaskState.COMPLETED: ("good", "completed"),
     TaskState.FAILED: ("bad", "failed"),
     listing.FAILED_RECENTLY: ("bad", "failed in the last day"),
     TaskState.CANCELLED: ("plain", "cancelled"),
 }
 _ANSWERS: Mapping[str, tuple[str, str]] = {
-    QuestionState.OPEN: ("info", "waiting for a response"),
-    QuestionState.ANSWERED: ("good", "responded"),
+    QuestionState.OPEN: ("info", "waiting for an answer"),
+    QuestionState.ANSWERED: ("good", "answered"),
     QuestionState.EXPIRED: ("warn", "expired"),
 }
 _ACTS: Mapping[str, str] = {
@@ -121,7 +121,7 @@ _ACTS: Mapping[str, str] = {
 }
 _WHAT_REFUSED: Mapping[str, tuple[str, str]] = {
     STATE_REFUSED: ("state", "A state was rejected"),
-    ANSWER_REFUSED: ("response", "A response was rejected"),
+    ANSWER_REFUSED: ("response", "An answer was rejected"),
     MESSAGE_REFUSED: ("message", "A message was blocked"),
 }
 _CLIENT_NOTICES: Mapping[str, str] = {
@@ -137,20 +137,20 @@ _SHORT_DELIVERIES: Mapping[str, str] = {
     "hosted": "page",
 }
 _DELIVERIES: Mapping[str, str] = {
-    "modern": "responses come with the client's next request",
-    "legacy": "responses come in the session while the call is in progress",
-    "task": "as a task, which takes the responses",
+    "modern": "answers come with the client's next request",
+    "legacy": "answers come in the session while the call is in progress",
+    "task": "as a task, which takes the answers",
     "playground": "tried in the console",
-    "hosted": "responses come from a page of this server",
+    "hosted": "answers come from a page of this server",
 }
 
 
 _ACTIONS: Mapping[str, str] = {
-    "question.asked": "Input request sent",
-    "answer.received": "Response received",
-    "answer.repeated": "Response repeated",
+    "question.asked": "Question sent",
+    "answer.received": "Answer received",
+    "answer.repeated": "Answer repeated",
     STATE_REFUSED: "State rejected",
-    ANSWER_REFUSED: "Response rejected",
+    ANSWER_REFUSED: "Answer rejected",
     MESSAGE_REFUSED: "Message blocked",
     "member.appointed": "Owner appointed",
     "member.set": "Role set",
@@ -292,7 +292,7 @@ def that_refused(entry: EntryView) -> str:
     """What happened, as the beginning of a sentence."""
     key = timeline.key_of(entry)
     if key and entry.action == ANSWER_REFUSED:
-        return f"A response to {key} was rejected"
+        return f"An answer to {key} was rejected"
     return _WHAT_REFUSED[entry.action][1]
 
 

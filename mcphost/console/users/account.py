@@ -71,14 +71,14 @@ def overview(request: SignedInRequest) -> HttpResponseBase:
 
 def _own_apps(request: SignedInRequest) -> ConnectionPage:
     """Return the page of connections that the URL names; the first one if it is of one that has ended."""
-    names = {name: query_text(request.GET, f"app_{name}") for name in _PAGES}
-    page = connections.own_connection_page(request.user.pk, **names)
+    after, before, at = (query_text(request.GET, f"app_{name}") for name in _PAGES)
+    page = connections.own_connection_page(request.user.pk, after=after, before=before, at=at)
     return connections.own_connection_page(request.user.pk) if page.unknown else page
 
 
 def _own_tokens(request: SignedInRequest) -> TokenPage:
-    names = {name: query_text(request.GET, name) for name in _PAGES}
-    page = selectors.own_token_page(request.user.pk, **names)
+    after, before, at = (query_text(request.GET, name) for name in _PAGES)
+    page = selectors.own_token_page(request.user.pk, after=after, before=before, at=at)
     return selectors.own_token_page(request.user.pk) if page.unknown else page
 
 

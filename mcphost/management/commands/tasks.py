@@ -18,7 +18,7 @@ from mcphost.tenants.models import Tenant
 
 ACTOR: Final = Actor.system("manage.py tasks")
 _COLUMNS: Final = ("TASK", "TENANT", "TOOL", "STATUS", "AGE", "OWNER", "ATTEMPTS", "DUE (UTC)")
-_QUESTIONS: Final = ("INPUT REQUEST", "METHOD", "STATE", "ROUND", "SENT (UTC)", "EXPIRES (UTC)")
+_QUESTIONS: Final = ("QUESTION", "METHOD", "STATE", "ROUND", "SENT (UTC)", "EXPIRES (UTC)")
 
 
 class Command(BaseCommand):
@@ -33,7 +33,7 @@ class Command(BaseCommand):
         listed.add_argument("--tenant", help="a tenant's slug (default: all tenants)")
         listed.add_argument("--state", choices=listing.STATUSES)
         for verb, text in (
-            ("show", "show where a task stands, and its input requests without their contents"),
+            ("show", "show where a task stands, and its questions without their contents"),
             ("cancel", "cancel a task, and the round that runs"),
             ("retry", "begin the next round of a task now that waits to be tried again"),
         ):
@@ -124,7 +124,7 @@ def _question_cells(question: ListedQuestion) -> tuple[str, ...]:
 
 def _reason(task: ListedTask) -> str:
     if task.works and task.open:
-        return "it waits for a response"
+        return "it waits for an answer"
     if task.works:
         return f"it runs at {_owner(task, nodes.names())}"
     return f"it is {task.status}"

@@ -53,7 +53,7 @@ def _stories(tenant: UUID, target: str) -> Iterator[Story]:
 
 class _Story(Story):
     def play_as(self, name: str, script: str) -> "Story":
-        """Play a script; what its name says about its input requests is so now."""
+        """Play a script; what its name says about its questions is so now."""
         self.expires = {"open": timedelta(days=3), "expired": timedelta(seconds=30)}.get(
             name, timedelta(hours=1)
         )

@@ -54,15 +54,13 @@ def test_input_requests_that_expire_soon_link_to_their_calls(cast: Cast, auditor
     waiting(cast, timedelta(minutes=4))
     waiting(cast, timedelta(minutes=25), "far")
     waiting(cast, timedelta(minutes=2), "tried", delivery=Delivery.PLAYGROUND)
-    assert texts(auditor) == [
-        "refund waits for a response: its input request expires in 4 minutes."
-    ]
+    assert texts(auditor) == ["refund waits for an answer: its question expires in 4 minutes."]
     assert auditor.get(hands(auditor)[0].url).status_code == 200
     for _ in range(4):
         waiting(cast, timedelta(minutes=4))
     last = hands(auditor)[-1]
     assert len(hands(auditor)) == 4
-    assert last.text == "In all, 5 open input requests expire within ten minutes."
+    assert last.text == "In all, 5 open questions expire within ten minutes."
     assert len(auditor.get(last.url).context["calls"]) == 5  # neither the far one nor the trial
 
 

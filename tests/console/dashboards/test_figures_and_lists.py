@@ -281,7 +281,7 @@ def test_lines_about_errors_and_open_input_requests_lead_to_exactly_those(
             assert line.text.startswith(f"failed in {len(calls)} of ")
         else:
             waiting = sum(len(call.waiting) for call in calls)
-            assert line.text.startswith(f"In all, {waiting} open input requests")
+            assert line.text.startswith(f"In all, {waiting} open questions")
 
 
 @pytest.mark.usefixtures("recorded")

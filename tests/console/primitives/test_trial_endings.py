@@ -55,7 +55,7 @@ def ending(call: Any) -> str:
 
 
 def waiting() -> Any:
-    """The id of the call that waits for a response."""
+    """The id of the call that waits for an answer."""
     return Entry.objects.filter(action=ROUND_FINISHED, outcome="input_required").latest("id").call
 
 

@@ -153,7 +153,7 @@ def test_disabling_first_shows_the_waiting_calls(operator: Client, acme: Things)
     page = f"{TOOLS}{acme.tool}/"
     for verb in ("disable", "archive"):
         text = operator.get(f"{page}{verb}/").content.decode()
-        assert "open input request" in text
+        assert "open question" in text
         assert "no longer accepted" in text
     operator.post(f"{page}archive/")
     assert Primitive.objects.get(pk=acme.tool).state == "archived"

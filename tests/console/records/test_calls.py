@@ -58,17 +58,17 @@ def story(acme: Things) -> Story:
 def test_the_page_of_a_call_shows_responders_response_times_and_outcomes(operator, story):
     page = shown(operator, page_of(story))
     for part in (
-        "The call is waiting for a response to colour",
+        "The call is waiting for an answer to colour",
         "Round 1",
         "state sealed with key k1",
         "reason form",
         "accepted by Ada's laptop after 1 min 2 s",
-        "Reported by the client; this server did not see who responded.",
+        "Reported by the client; this server did not see who answered.",
         "Its request state was sealed with key k1.",
         "It started round 2: input required",
-        "no response",
+        "no answer",
         "The input was requested again in round 2",
-        "No response yet. Expires in",
+        "No answer yet. Expires in",
     ):
         assert part in page, part
 
@@ -77,8 +77,8 @@ def test_the_page_of_a_call_shows_responders_response_times_and_outcomes(operato
 def test_non_auditors_see_that_a_payload_exists_but_not_its_content(cast, browse, story, who):
     client = browse(getattr(cast, who))
     page = shown(client, page_of(story))
-    assert "Input request: encrypted; auditors can read it" in page
-    assert "Response: encrypted; auditors can read it" in page
+    assert "Question: encrypted; auditors can read it" in page
+    assert "Answer: encrypted; auditors can read it" in page
     assert "Show payloads" not in page
     assert "canary-acme-answer" not in page
 
@@ -103,14 +103,14 @@ def test_payloads_that_are_shown_are_unfolded(auditor: Client, story: Story) -> 
     page = auditor.get(f"{page_of(story)}payloads/").content.decode()
     assert '<details class="c-wire" open>' in page
     assert page.count('<details class="c-wire"') == page.count('<details class="c-wire" open>')
-    assert "<details><summary>Response" not in page
+    assert "<details><summary>Answer" not in page
 
 
 def test_an_erased_payload_is_shown_as_erased_and_not_recorded_as_viewed(auditor, owner, story):
     answer = next(each for each in story.made if each.action == ANSWER_RECEIVED)
     owner.post(f"/admin/t/acme/payloads/{answer.id}/erase/")
     page = shown(auditor, f"{page_of(story)}payloads/")
-    assert "Response: erased" in page
+    assert "Answer: erased" in page
     assert "canary-acme-answer" not in page
     viewed = Entry.objects.get(action="payload.viewed")
     assert str(answer.id) not in viewed.facts["payloads"]
@@ -122,7 +122,7 @@ def test_an_erased_payload_is_shown_as_erased_and_not_recorded_as_viewed(auditor
     ("outcome", "said"),
     [
         ("accept", "accepted"),
-        ("received", "responded"),
+        ("received", "answered"),
     ],
 )
 def test_input_responses_are_shown_and_filtered_by_outcome(operator, acme, outcome, said):

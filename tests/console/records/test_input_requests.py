@@ -83,7 +83,7 @@ def test_the_history_has_every_question_with_what_became_of_it(operator: Client,
         "complete",
     ):
         assert part in page, part
-    for part in ("Colour", "deploy", "Ada's laptop", "waiting for a response", "expires in 2"):
+    for part in ("Colour", "deploy", "Ada's laptop", "waiting for an answer", "expires in 2"):
         assert part in page, part
     newest, oldest = rows(operator)
     assert (newest.state, oldest.state) == ("open", "decline")
@@ -152,7 +152,7 @@ def test_the_page_of_a_question_says_who_answered_and_what_ran_because_of_it(
     (row,) = rows(operator)
     path = f"{PAGE}{row.question.id}/"
     page = shown(operator, path)
-    for part in ("Approve", "accepted", "Ada's laptop", "this server did not see who responded"):
+    for part in ("Approve", "accepted", "Ada's laptop", "this server did not see who answered"):
         assert part in page, part
     for part in ("Round 2", "1 of 1", "tool error", str(story.call.id), str(row.question.id)):
         assert part in page, part
@@ -193,12 +193,12 @@ def test_a_target_time_takes_effect_without_publishing(operator: Client, acme: T
     aim(acme, 90)
     row = selectors.primitive(acme.tool)
     assert not row.edited
-    assert "1 min 30 s for a response" in shown(operator, f"/admin/t/acme/tools/{acme.tool}/")
+    assert "1 min 30 s for an answer" in shown(operator, f"/admin/t/acme/tools/{acme.tool}/")
     assert selectors.targets(frozenset({acme.tenant})) == {(acme.tenant, row.name): 90}
     path = f"/admin/t/acme/tools/{acme.tool}/edit/"
     form = operator.get(path).context["form"]
     assert form["target_seconds"].value() == 90
-    assert "Target time for responses" in shown(operator, path)
+    assert "Target time for answers" in shown(operator, path)
     sent = {field.name: field.value() or "" for field in form}
     page = operator.post(path, {**sent, "function": "probe.echo", "target_seconds": "-5"})
     assert page.status_code == 200
@@ -211,7 +211,7 @@ def test_cancelling_a_call_requires_permission_and_records_the_reason(auditor, o
     assert "Cancel the call…" not in shown(auditor, f"{PAGE}{row.question.id}/")
     assert "Cancel the call…" in shown(client, f"{PAGE}{row.question.id}/")
     before = shown(client, cancels(story))
-    assert "waits for a response to colour" in before
+    assert "waits for an answer to colour" in before
     assert "told the reason when it returns" in before
     response = client.post(cancels(story), {"reason": "  the release\n is off "}, follow=True)
     page = re.sub(r"\s+", " ", unescape(strip_tags(response.content.decode())))
@@ -219,7 +219,7 @@ def test_cancelling_a_call_requires_permission_and_records_the_reason(auditor, o
     assert f"The call was cancelled by {who}" in page
     assert "the release is off" in page
     assert "cancelled by an operator" in page
-    assert "never responded" not in page
+    assert "never answered" not in page
     entry = Entry.objects.get(action="call.cancelled")
     assert (entry.actor_label, entry.reason, entry.call) == (
         who,
@@ -230,7 +230,7 @@ def test_cancelling_a_call_requires_permission_and_records_the_reason(auditor, o
     assert "No open question" in shown(client, f"{PAGE}?state=open")
     assert rows(client)[0].state == "stopped"
     again = client.post(cancels(story), {"reason": "once more"}, follow=True)
-    assert "it no longer waits for a response" in again.content.decode()
+    assert "it no longer waits for an answer" in again.content.decode()
     assert Entry.objects.filter(action="call.cancelled").count() == 1
 
 
@@ -251,9 +251,9 @@ def test_an_ended_call_cannot_be_cancelled_and_the_page_says_so(
     story = waits(acme, "deploy", MINUTE)
     story.play("back; answer colour; end")
     told(replace(story, made=story.made[2:]))
-    assert "no longer waits for a response: it is complete" in shown(operator, cancels(story))
+    assert "no longer waits for an answer: it is complete" in shown(operator, cancels(story))
     page = operator.post(cancels(story), {"reason": "late"}, follow=True).content.decode()
-    assert "it no longer waits for a response" in page
+    assert "it no longer waits for an answer" in page
     assert not CancelledCall.objects.exists()
     assert not Claim.objects.exists()
 
@@ -264,7 +264,7 @@ def test_a_call_with_a_running_round_cannot_be_cancelled(operator, acme):
     story.start()
     told(replace(story, made=story.made[2:]))
     page = operator.post(cancels(story), {"reason": "late"}, follow=True).content.decode()
-    assert "a response has come, and its round is running" in page
+    assert "an answer has come, and its round is running" in page
     assert not CancelledCall.objects.exists()
 
 

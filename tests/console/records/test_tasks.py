@@ -64,7 +64,7 @@ def test_tasks_are_listed_newest_first_with_state_process_and_questions(auditor,
     a_task(acme.tenant, tool="ship", owner=heartbeat.id, attempts=2)
     assert listed(auditor) == ["ship", "deploy"]
     text = shown(auditor, TASKS)
-    assert "waits for responses" in text
+    assert "waits for answers" in text
     assert "colour" in text
     assert "size" not in text
     assert story.call.principal.label in text
@@ -106,7 +106,7 @@ def test_the_page_of_a_task_has_its_questions_and_the_rounds_of_its_call(auditor
     task = task_of(story)
     a_question(task, "colour", round=2)
     text = shown(auditor, page_of(task))
-    for part in ("Round 1", "Round 2", "became a task", "waiting for a response", "colour"):
+    for part in ("Round 1", "Round 2", "became a task", "waiting for an answer", "colour"):
         assert part in text
     assert f"{CALLS}{story.call.id}/" in auditor.get(page_of(task)).content.decode()
     assert "Which colour?" not in text
@@ -114,7 +114,7 @@ def test_the_page_of_a_task_has_its_questions_and_the_rounds_of_its_call(auditor
     for verb in ("cancel/", "retry/"):
         assert verb not in auditor.get(page_of(task)).content.decode()
     call = shown(auditor, f"{CALLS}{story.call.id}/")
-    assert "; then as a task, which takes the responses" in call
+    assert "; then as a task, which takes the answers" in call
 
 
 def test_an_operator_cancels_a_task(operator: Client, cast: Cast, acme: Things) -> None:

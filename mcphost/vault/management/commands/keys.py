@@ -40,7 +40,7 @@ class Command(BaseCommand):
         verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
         verbs.add_parser(
             "list",
-            help="show every key, its state, and how many calls wait for a response under it",
+            help="show every key, its state, and how many calls wait for an answer under it",
         )
         rotate = verbs.add_parser(
             "rotate", help="add a new key and make it the active one, without downtime"
@@ -185,7 +185,7 @@ def _consequence(row: KeyRow, verb: KeyVerb) -> str:
         return "Nothing was sealed under it; the rotation is cancelled."
     if verb is KeyVerb.DESTROY:
         return f"It already opens no tokens ({row.waiting}); this cannot be undone."
-    return f"{row.waiting[0].upper()}{row.waiting[1:]}: responses to them will be rejected."
+    return f"{row.waiting[0].upper()}{row.waiting[1:]}: answers to them will be rejected."
 
 
 def _time(at: datetime | None) -> str:
