@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
+from urllib.parse import urlsplit
 
 from bench import addresses, passes, peers
 from bench.addresses import TENANT, Samples
@@ -20,7 +21,7 @@ from bench.listeners import Lines, make_room, program
 from bench.load import Sample
 from bench.passes import Plan
 from bench.peers import MCPHOST, ON_POSTGRESQL, Peer, serving
-from bench.proc import cpu_seconds, memory_bytes
+from bench.proc import backends_cpu_seconds, cpu_seconds, memory_bytes
 from bench.processes import ROOT, StartError, free_port, running
 from tests.e2e.admin import Admin
 
@@ -58,7 +59,7 @@ print(json.dumps(known))
 @dataclass(frozen=True, slots=True)
 class PageFigure:
     """One page, or one read of the API: seconds of each look until all of it had come, the first one apart, and
-    what each of the others cost the server's process in seconds of the CPU."""
+    what each of the others cost the processes of the server and its database in seconds of the CPU."""
 
     name: str
     path: str
@@ -139,14 +140,20 @@ def _time_pages(label: str, folder: Path, looks: int, env: Mapping[str, str]) ->
     with serving(peer, folder) as served:
         port = int(served.target.url.split(":")[2].partition("/")[0])
         entries, samples = _samples(home, env)
+        database = urlsplit(env.get("DATABASE_URL", "")).path.removeprefix("/")
+
+        def spent() -> float:
+            of_database = backends_cpu_seconds(database) if database else 0
+            return cpu_seconds(served.pid) + of_database
+
         token = _manage(*ISSUE, home=home, **env).strip()
         admin = Admin(port, (home / "admin-password").read_text().strip())
         with program("bench.pulse", port) as pulse:
             time.sleep(IDLE_SECONDS if looks > FEW_LOOKS else 1)
             idle = _longest(pulse)
-            seen = _look(served.pid, admin.get, addresses.pages(samples), looks)
+            seen = _look(spent, admin.get, addresses.pages(samples), looks)
             beside_pages = _longest(pulse)
-            read = _look(served.pid, _api(port, token), addresses.reads(samples), looks)
+            read = _look(spent, _api(port, token), addresses.reads(samples), looks)
             loop = LoopFigure(idle, beside_pages, _longest(pulse))
     return RecordFigure(label, entries, seen, read, loop, os.getloadavg()[0])
 
@@ -160,16 +167,18 @@ def _samples(home: Path, env: Mapping[str, str]) -> tuple[int, Samples]:
 
 
 def _look(
-    pid: int, get: Callable[[str], str], addresses: Mapping[str, str], looks: int
+    spent: Callable[[], float], get: Callable[[str], str], paths: Mapping[str, str], looks: int
 ) -> list[PageFigure]:
-    return [_see(pid, get, name, path, looks) for name, path in addresses.items()]
+    return [_see(spent, get, name, path, looks) for name, path in paths.items()]
 
 
-def _see(pid: int, get: Callable[[str], str], name: str, path: str, looks: int) -> PageFigure:
+def _see(
+    spent: Callable[[], float], get: Callable[[str], str], name: str, path: str, looks: int
+) -> PageFigure:
     first, size = _time(get, path)
-    before = cpu_seconds(pid)
+    before = spent()
     times = [_time(get, path)[0] for _ in range(looks)]
-    cpu = (cpu_seconds(pid) - before) / looks
+    cpu = (spent() - before) / looks
     print(f"{name:40} {median(times) * 1000:7.0f} ms {cpu * 1000:7.0f} ms CPU", flush=True)
     return PageFigure(name, path, first, times, cpu, size)
 

@@ -30,6 +30,20 @@ def family_cpu_seconds(pid: int) -> float:
     return sum(parse_ticks(stat) + parse_ended_ticks(stat) for _, stat in family) / TICKS
 
 
+def backends_cpu_seconds(database: str) -> float:
+    """The same of the processes of PostgreSQL, on this machine, that serve connections to a database."""
+    spent = 0
+    for entry in PROC.iterdir():
+        if entry.name.isdigit():
+            try:
+                command = (entry / "cmdline").read_text()
+                if command.startswith("postgres:") and f" {database} " in command:
+                    spent += parse_ticks((entry / "stat").read_text())
+            except (FileNotFoundError, ProcessLookupError):
+                continue  # it has ended meanwhile
+    return spent / TICKS
+
+
 def memory_bytes(pid: int) -> int:
     """How much of a process lies in memory."""
     return int((PROC / str(pid) / "statm").read_text().split()[1]) * PAGE

@@ -66,7 +66,7 @@ def fill(entries: int) -> None:
             cursor.execute("PRAGMA cache_size = -1000000")
     first, *other_tenants = [tenant.id for tenant in Tenant.objects.bulk_create(tenants)]
     _print_progress(f"{_fill_one(first, entries // TENANTS):,} entries of one tenant")
-    _analyze()
+    _vacuum()
     _summarise()
     _print_progress("summarised")
     with _without_indexes():
@@ -80,14 +80,14 @@ def fill(entries: int) -> None:
     _print_progress("indexed")
     _count_all()
     _go_on_from_here()
-    _analyze()
+    _vacuum()
 
 
-def _analyze() -> None:
+def _vacuum() -> None:
     """As PostgreSQL itself does soon, where it is not turned off."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
-            cursor.execute("ANALYZE")
+            cursor.execute("VACUUM ANALYZE")
 
 
 def _fill_one(tenant: UUID, entries: int) -> int:

@@ -367,7 +367,11 @@ class RollUp(models.Model):
                 fields=_TOP,  # all that lists of the most used names need
                 name="audit_rollup_top",
             ),
-            models.Index(fields=["dimension", "resolution", "name"], name="audit_rollup_name"),
+            # In which buckets and tenants a name is: without the two, PostgreSQL reads all rows of all tenants.
+            models.Index(
+                fields=["dimension", "resolution", "name", "bucket", "tenant"],
+                name="audit_rollup_named",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -25,6 +25,14 @@ class IdSpan(NamedTuple):
     first: UUID | None = None
     end: UUID | None = None
 
+    def within(self, other: "IdSpan") -> "IdSpan | None":
+        """Return the part of this span that is in the other one, None if there is none."""
+        first = max((id for id in (self.first, other.first) if id is not None), default=None)
+        end = min((id for id in (self.end, other.end) if id is not None), default=None)
+        return (
+            None if first is not None and end is not None and first >= end else IdSpan(first, end)
+        )
+
 
 ALL: Final = (IdSpan(),)
 

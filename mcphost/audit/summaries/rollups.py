@@ -13,7 +13,7 @@ name of their client freely, and every caller the URI that it reads. Such names 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum
-from itertools import chain, product
+from itertools import chain, groupby, product
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -220,6 +220,19 @@ def of_buckets(buckets: Sequence[Bucket]) -> Q:
         resolution__in={bucket.resolution for bucket in buckets},
         bucket__in=[bucket.number for bucket in buckets],
     )
+
+
+def of_runs(buckets: Sequence[Bucket]) -> Q:
+    """The same rows, as ranges of numbers: for reading rows of a name, which also need their table. Each range is
+    one part of the index of names; PostgreSQL takes a long list of numbers for too many parts."""
+    condition = Q(pk__in=())
+    numbered = enumerate(sorted(buckets))
+    # In a run, numbers grow as positions do.
+    for _, run in groupby(numbered, lambda pair: (pair[1].resolution, pair[1].number - pair[0])):
+        within = [bucket for _, bucket in run]
+        numbers = (within[0].number, within[-1].number)
+        condition |= Q(resolution=within[0].resolution, bucket__range=numbers)
+    return condition
 
 
 def sums_of(columns: Sequence[Any]) -> CallSums:

@@ -131,6 +131,11 @@ def _plan(filters: EntryFilter, now: datetime) -> tuple[list[_Stream], Q]:
     if filters.call:
         rest["call"] = Q(call__range=whole)
     streams, implied = _streams(filters, now, whole)
+    period = _period_span(filters)
+    streams = [
+        stream._replace(spans=[part for span in stream.spans if (part := span.within(period))])
+        for stream in streams
+    ]
     return streams, Q(*(condition for name, condition in rest.items() if name not in implied))
 
 
@@ -281,12 +286,18 @@ def _conditions(filters: EntryFilter, now: datetime) -> dict[str, Q]:
     return conditions
 
 
+def _period_span(filters: EntryFilter) -> IdSpan:
+    """The ids of the period, so that what is newer or older is not compared row by row."""
+    first = None if filters.since is None else first_id(filters.since - SKEW)
+    return IdSpan(first, None if filters.until is None else first_id(filters.until + SKEW))
+
+
 def _period_condition(filters: EntryFilter) -> Q:
     condition = Q()
     if filters.since is not None:
-        condition &= Q(at__gte=filters.since, last__gte=first_id(filters.since - SKEW))
+        condition &= Q(at__gte=filters.since)
     if filters.until is not None:
-        condition &= Q(at__lt=filters.until, last__lt=first_id(filters.until + SKEW))
+        condition &= Q(at__lt=filters.until)
     return condition
 
 

@@ -30,11 +30,13 @@ from mcphost.audit.summaries.rollups import (
     PLATFORM,
     REST,
     SUMMED,
+    Bucket,
     By,
     Resolution,
     counts_of,
     cover,
     of_buckets,
+    of_runs,
     sums_of,
 )
 
@@ -156,16 +158,25 @@ def funnel(
 ) -> Funnel:
     """What became of input requests, all or those of one target, by target and client program."""
     follower.refresh(now)
-    rows = _rollups_of(tenants, *By.TARGET_AND_CLIENT.whole).filter(_within(period, now))
+    buckets = _buckets(period, now)
+    rows = _rollups_of(tenants, *By.TARGET_AND_CLIENT.whole).annotate(is_other=_IS_OTHER)
     if target is not None:
         rows = rows.filter(name=target)
     key = ("tenant", "name", "client", "is_other")
-    rows = rows.annotate(is_other=_IS_OTHER)
-    counted = rows.values_list(*key).annotate(number=Sum("asked"), of=Sum("calls")).filter(of__gt=0)
+    counted = (
+        rows.filter(of_buckets(buckets))
+        .values_list(*key)
+        .annotate(number=Sum("asked"), of=Sum("calls"))
+        .filter(of__gt=0)
+    )
     first = list(counted.order_by("-number", "name", "client", "tenant")[: limit + 1])
     keys = [(tenant, name, client, bool(rest)) for tenant, name, client, rest, *_ in first[:limit]]
     sums = {key: CallSums() for key in keys}
-    near = rows.filter(tenant__in={key[0] for key in keys}, name__in={key[1] for key in keys})
+    near = rows.filter(
+        of_runs(buckets),
+        tenant__in={key[0] for key in keys},
+        name__in={key[1] for key in keys},
+    )
     columns = near.values_list(*key, "asked", "endings")
     for tenant, name, client, rest, input_requests, endings in columns:
         line_sums = sums.get((tenant, name, client, bool(rest)))
@@ -229,12 +240,16 @@ def _rollups_of(tenants: frozenset[UUID] | None, *dimensions: int) -> QuerySet[R
 
 
 def _within(period: AnyPeriod, now: datetime, longest: Resolution | None = None) -> Q:
+    return of_buckets(_buckets(period, now, longest))
+
+
+def _buckets(period: AnyPeriod, now: datetime, longest: Resolution | None = None) -> list[Bucket]:
     """The buckets that cover the period once, as few as possible, none of them longer than `longest`."""
     begins, ends = (int(at.timestamp()) for at in (period.start(now), period.end(now)))
     if longest is None:
         of_days = isinstance(period, OwnPeriod) or period is Period.WEEK
         longest = Resolution.DAY if of_days else _longest(period)
-    return of_buckets(cover(begins, ends, longest, now))
+    return cover(begins, ends, longest, now)
 
 
 def _longest(period: AnyPeriod) -> Resolution:

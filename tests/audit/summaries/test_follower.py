@@ -102,7 +102,10 @@ def check(now: datetime | None = None) -> None:
     assert all(lasts[c] == last for c, last in CallMark.objects.values_list("call", "last"))
     for longest, hours in ((Resolution.MINUTE, 20), (Resolution.HOUR, 700), (Resolution.DAY, 9000)):
         begins = int((now - hours * HOUR).timestamp()) // longest.seconds * longest.seconds
-        counted = rollups.of_buckets(cover(begins, int(now.timestamp()) + 86_400, longest, now))
+        buckets = cover(begins, int(now.timestamp()) + 86_400, longest, now)
+        counted = rollups.of_buckets(buckets)
+        in_runs = RollUp.objects.filter(rollups.of_runs(buckets))
+        assert set(in_runs) == set(RollUp.objects.filter(counted))
         calls = CallSummary.objects.filter(last__gte=rollups.id_at(begins))
         by_tenant: dict[UUID, CallSums] = {}
         whole = CallSums()

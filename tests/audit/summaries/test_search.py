@@ -203,3 +203,20 @@ def test_every_combination_of_filters_lists_the_same_calls_as_a_full_scan(monkey
         wanted = [row.entry.call for row in everything if fits(row, chosen, unasked)]
         assert list(walked(chosen, now, older=True)) == wanted
         assert list(walked(chosen, now, older=False)) == wanted[::-1]
+
+
+@pytest.mark.parametrize("target", ["", "deploy"])
+def test_calls_of_an_old_period_are_listed_at_once_however_many_came_since(monkeypatch, target):
+    monkeypatch.setattr(windows, "WINDOW", 5)
+    monkeypatch.setattr(windows, "MAX_WINDOWS", 1)
+    tenant, now = uuid4(), timezone.now()
+    old, new = timedelta(days=2), timedelta(minutes=10)
+    stories = [Story.of(tenant, "deploy", at=now - ago) for ago in (*3 * [old], *20 * [new])]
+    for story in stories:
+        story.end()
+    keep(*stories)
+    follow()
+    chosen = EntryFilter(frozenset({tenant}), target=target, until=now - timedelta(days=1))
+    page = call_list.calls(chosen, now)
+    assert {row.entry.call for row in page.calls} == {story.call.id for story in stories[:3]}
+    assert page.after is None
