@@ -12,9 +12,14 @@ from django.template.loader import render_to_string
 
 from mcphost.audit import call_list, question_list
 from mcphost.audit.call_list import REFUSED, WITH_QUESTIONS, ListedCall
-from mcphost.audit.selectors import EntryFilter
+from mcphost.audit.entries import EntryView
+from mcphost.audit.records import ROUND_FINISHED
+from mcphost.audit.selectors import MADE_BY_TRIALS, EntryFilter
+from mcphost.audit.summaries.batches import ERROR
+from mcphost.audit.summaries.projection import is_error
+from mcphost.audit.summaries.search import EXPIRES_SOON, EXPIRING, NO_ERROR
 from mcphost.audit.summaries.selectors import CallChanges
-from mcphost.audit.timeline import UNASKED
+from mcphost.audit.timeline import DECLINED, OPEN, UNASKED
 from mcphost.console.invisible_characters import shown_page
 from mcphost.console.models import FilteredList
 from mcphost.console.records.filters import RecordFilter
@@ -25,6 +30,7 @@ from mcphost.console.records.input_request_rows import (
 )
 from mcphost.listings.calls import named_calls
 from mcphost.listings.input_requests import ListedInputRequest, listed_rows
+from mcphost.runtime.call import Delivery
 
 MAX_CHANGES = 1000
 """Calls that one message may be chosen from. After more, the list has to be loaded again."""
@@ -118,7 +124,9 @@ class _Rows:
             if view.tenants is None or listed.entry.tenant in view.tenants
         ]
         shown = [
-            listed for listed in readable if matches(listed, entry_filter, lambda: self._unasked)
+            listed
+            for listed in readable
+            if matches(listed, entry_filter, self._now, lambda: self._unasked)
         ]
         calls = {listed.entry.call for listed in shown}
         removed = [str(listed.entry.call) for listed in readable if listed.entry.call not in calls]
@@ -186,7 +194,10 @@ def render_row(call: ListedCall, slug: str, *, of_platform: bool) -> str:
 
 
 def matches(
-    listed: ListedCall, entry_filter: EntryFilter, unasked: Callable[[], Collection[UUID | None]]
+    listed: ListedCall,
+    entry_filter: EntryFilter,
+    now: datetime,
+    unasked: Callable[[], Collection[UUID | None]],
 ) -> bool:
     """Return whether a filter selects a call, as `call_list.calls` does.
 
@@ -195,16 +206,18 @@ def matches(
     entry = listed.entry
     digits = entry_filter.call.strip().replace("-", "").lower()
     principal = entry_filter.principal
+    caller = entry.actor_label or entry.actor_id or entry.actor_kind
     return bool(
         (entry_filter.tenants is None or entry.tenant in entry_filter.tenants)
         and entry_filter.target in ("", entry.target)
-        and entry_filter.outcome in ("", listed.state)
+        and _has_outcome(listed, entry_filter.outcome, now)
+        and _is_made_by(entry, entry_filter.made_by)
         and (
             not principal
             or principal in (entry.actor_id, entry.token_id)
-            or _in(principal, entry.actor_label)
+            or _is_named(principal, caller)
         )
-        and _in(entry_filter.client, entry.client_name)
+        and _is_named(entry_filter.client, entry.client_name)
         and (not entry_filter.call or (digits and entry.call and entry.call.hex.startswith(digits)))
         and entry_filter.trace in ("", entry.trace_id)
         and all(_in(term, entry.reason) for term in entry_filter.words.split())
@@ -216,6 +229,28 @@ def matches(
 
 def _in(part: str, whole: str) -> bool:
     return part.casefold() in whole.casefold()
+
+
+def _is_named(text: str, name: str) -> bool:
+    """Whether a name contains a text; in double quotes, whether it is that text."""
+    is_quoted = len(text) > 1 and text[0] == text[-1] == '"'
+    return text[1:-1] == name if is_quoted else _in(text, name)
+
+
+def _is_made_by(entry: EntryView, made_by: str) -> bool:
+    is_trial = entry.delivery == Delivery.PLAYGROUND
+    return not made_by or is_trial == (made_by == MADE_BY_TRIALS)
+
+
+def _has_outcome(listed: ListedCall, outcome: str, now: datetime) -> bool:
+    if outcome in (ERROR, NO_ERROR):
+        last, declined = listed.entry, listed.state == DECLINED
+        failed = last.action == ROUND_FINISHED and is_error(last.outcome)
+        return not declined and failed == (outcome == ERROR)
+    if outcome == EXPIRING:
+        ends = listed.expires_at
+        return listed.state == OPEN and ends is not None and now < ends <= now + EXPIRES_SOON
+    return outcome in ("", listed.state)
 
 
 def _has_question(

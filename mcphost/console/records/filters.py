@@ -4,12 +4,13 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlencode
 from uuid import UUID
 
 from django.http import QueryDict
 
+from mcphost.audit import texts
 from mcphost.audit.call_list import REFUSED, WITH_QUESTIONS, WaitingQuestion
 from mcphost.audit.entries import UNKNOWN, EntryView
 from mcphost.audit.selectors import MADE_BY_CLIENTS, MADE_BY_TRIALS, EntryFilter
@@ -104,6 +105,8 @@ AREAS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 }
 """What the actions of the audit log are about: a name in words, and how the actions begin."""
 COUNTED: Mapping[str, str] = {**PERIOD_NAMES, COUNTED_DATES: "these dates"}
+MAX_TEXT: Final = texts.MAX_TEXT + 2
+"""Characters of a filter: the longest name that a record keeps, in double quotes."""
 _FREE = ("tenant", "tool", "principal", "client", "call", "trace", "words")
 _FIXED: Mapping[str, Collection[str]] = {
     "outcome": OUTCOMES,
@@ -160,7 +163,7 @@ class RecordFilter:
     @classmethod
     def of(cls, query: QueryDict) -> "RecordFilter":
         """Parse the filter in a page's query string."""
-        words = {name: query_text(query, name) for name in (*_FREE, *_FIXED, *_RANGE)}
+        words = {name: query_text(query, name, MAX_TEXT) for name in (*_FREE, *_FIXED, *_RANGE)}
         words["period"] = _OLD_PERIODS.get(words["period"], words["period"])
         if not (words["since"] or words["until"]):
             words["zone"] = ""

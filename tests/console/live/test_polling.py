@@ -19,6 +19,7 @@ from mcphost.audit.selectors import EntryFilter
 from mcphost.audit.summaries import selectors
 from mcphost.console.live.views import LiveView, matches, messages
 from mcphost.console.records.filters import RecordFilter
+from mcphost.runtime.call import Delivery
 from tests.audit.recorded_calls import Story, keep
 from tests.console.live.live_client import ACME, ALL
 from tests.console.tenant_data import Things, asking, recorded, told
@@ -67,6 +68,10 @@ FILTERS: list[dict[str, str]] = [
     *({"call": "-"}, {"call": "xyz"}, {"call": "0"}),
     {"trace": "0af7651916cd43dd8448eb211c80319c"},
     *({"words": "host answer"}, {"words": "host nothing"}),
+    *({"outcome": group} for group in call_list.GROUPS),
+    *({"made_by": made_by} for made_by in ("clients", "trials")),
+    *({"client": f'"{name}"'} for name in ("Inspector", "Inspec", "")),
+    *({"principal": f'"{name}"'} for name in ("olga (laptop)", "OLGA (laptop)", "olga")),
 ]
 
 
@@ -82,6 +87,7 @@ def test_each_filter_selects_the_same_calls_live_as_in_the_list(
     refused.play("ask sure; refuse expired")
     keep(done, refused)
     recorded(acme.tenant, UUID(int=7), client_name="Inspector")
+    recorded(acme.tenant, UUID(int=8), delivery=Delivery.PLAYGROUND, outcome="tool_error")
     everything = call_list.calls(EntryFilter(None), now).calls
     ids = [row.entry.call for row in everything if row.entry.call is not None]
     past, chosen = now - timedelta(minutes=4), 0
@@ -91,7 +97,9 @@ def test_each_filter_selects_the_same_calls_live_as_in_the_list(
             listed = call_list.calls(entry_filter, now).calls
             unasked = partial(call_list.unasked, ids)
             live = [
-                row for row in call_list.listed(ids, now) if matches(row, entry_filter, unasked)
+                row
+                for row in call_list.listed(ids, now)
+                if matches(row, entry_filter, now, unasked)
             ]
             calls = [row.entry.call for row in listed]
             assert [row.entry.call for row in live] == calls, (fields, extra)

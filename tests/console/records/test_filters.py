@@ -3,6 +3,7 @@
 import re
 from datetime import UTC, datetime, timedelta
 from html import unescape
+from urllib.parse import urlencode
 from uuid import UUID, uuid4
 
 import pytest
@@ -12,7 +13,9 @@ from django.utils import timezone
 from mcphost.audit.models import Entry
 from mcphost.audit.records import ROUND_FINISHED, STATE_REFUSED
 from mcphost.audit.selectors import PAGE, first_id
-from tests.console.tenant_data import Things
+from mcphost.audit.texts import MAX_TEXT
+from mcphost.console.dashboards.calls_behind import whole
+from tests.console.tenant_data import Things, recorded
 
 CALLS = "/admin/t/acme/calls/"
 OTHERS = [
@@ -40,6 +43,15 @@ def removed_by(client: Client, query: str, path: str = CALLS) -> dict[str, str]:
 
 def targets(client: Client, query: str) -> list[str]:
     return [row.entry.target for row, _ in client.get(f"{CALLS}{query}").context["calls"]]
+
+
+def test_the_longest_name_that_a_record_keeps_can_be_filtered_by(
+    auditor: Client, acme: Things
+) -> None:
+    name = "é" * MAX_TEXT
+    recorded(acme.tenant, uuid4(), client_name=name, target="longest")
+    recorded(acme.tenant, uuid4(), client_name=f"{name[:-1]}x", target="other")
+    assert targets(auditor, f"?{urlencode({'client': whole(name)})}") == ["longest"]
 
 
 def test_each_active_filter_is_a_chip_that_removes_only_itself(auditor: Client, staff: Client):
