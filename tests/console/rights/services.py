@@ -428,6 +428,7 @@ EXEMPT: Mapping[str, str] = {
     "console.primitives.primitives.add": _PAGE,
     "console.primitives.primitives.edit": _PAGE,
     "console.records.entries.erase": _PAGE,
+    "api.resources.calls.read_payloads": _READS,
     "console.records.entries.payload": _READS,
     "console.records.entries.view_on_record": _READS,
     "console.records.exports.export": _READS,
