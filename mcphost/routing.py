@@ -106,6 +106,7 @@ def _routes() -> list[Any]:
         _at(r"^authorize$", ForBrowsers(pages, browsers_only)),
         _at(r"^(token|revoke)$", ForPrograms(pages, FORM, FORM_BYTES)),
         _at(r"^register$", ForPrograms(pages, JSON, REGISTRATION_BYTES)),
+        _at(r"^api/docs/$", pages),
         _at(r"^api(/|$)", ApiFront(pages)),
         _at(rf"^$|^admin(/|$)|^{settings.STATIC_URL.lstrip('/')}", pages),
         _at("^" + LINK.pattern.removeprefix("/"), pages),

@@ -11,6 +11,7 @@ from django.urls import URLPattern, include, path, re_path
 from mcphost.api.document import view_of
 from mcphost.api.endpoint import Endpoint
 from mcphost.api.missing import unknown_address
+from mcphost.api.reference import reference_view
 from mcphost.api.resources import (
     audit_log,
     calls,
@@ -242,6 +243,7 @@ V1: Final[list[URLPattern]] = [
 
 app_name = "api"
 urlpatterns = [
+    path("docs/", reference_view(V1), name="reference"),
     path("v1/openapi.json", view_of(V1), name="document"),
     path("v1/", include(V1)),
     re_path("", unknown_address, name="unknown"),
