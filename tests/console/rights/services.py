@@ -162,7 +162,7 @@ def _save_call(scene: Scene, _: User) -> Arguments:
 
 
 def _saved_call(scene: Scene, user: User) -> Arguments:
-    saved_calls.save_call(*_save_call(scene, user), ACTOR)  # type: ignore[call-arg, arg-type]
+    saved_calls.save_call(*_save_call(scene, user), ACTOR)  # type: ignore[call-arg]
     return scene.things.tool, saved_calls.saved_calls(scene.things.tool)[0].id
 
 
