@@ -69,6 +69,12 @@ async def test_programs_and_browsers_never_get_html(cast: Cast) -> None:
     assert problem(await ask("/api"), 404)["instance"] == "/api"
 
 
+async def test_the_reference_is_a_page_beside_an_api_that_speaks_json(cast: Cast) -> None:
+    reply = await ask("/api/docs/", accept=BROWSER)
+    assert (reply.status, reply.headers["Content-Type"]) == (200, "text/html; charset=utf-8")
+    problem(await ask("/api/docs/x", accept=BROWSER), 404)
+
+
 async def test_what_the_server_refuses_before_the_views_is_a_problem(
     cast: Cast, settings: Settings
 ) -> None:

@@ -8,7 +8,6 @@ import pytest
 from django.test import Client
 
 from tests.api.url_walk import ROUTES
-from tests.mcp import Exchange
 from tests.openapi_document import FILE
 
 DOCUMENT = orjson.loads(FILE.read_bytes())
@@ -39,14 +38,3 @@ def test_the_page_loads_nothing_from_outside_and_has_no_inline_script() -> None:
     policy = response.headers["Content-Security-Policy"]
     assert "script-src 'self'; style-src 'self'" in policy
     assert "set-cookie" not in {name.lower() for name in response.headers}
-
-
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.usefixtures("stopped")
-async def test_the_page_is_served_to_browsers_beside_an_api_that_speaks_json() -> None:
-    for path, media_type in (
-        ("/api/docs/", "text/html; charset=utf-8"),
-        ("/api/docs/x", "application/problem+json"),
-    ):
-        reply = await Exchange(path, {"host": "localhost", "accept": "text/html"}, "GET").done()
-        assert reply.headers["content-type"] == media_type
