@@ -25,8 +25,6 @@ MAX_PER_TOOL: Final = 30
 MAX_BYTES: Final = 64 * 1024
 """The largest saved call, as JSON."""
 
-_CIPHER: Final = VaultPayloadCipher()
-
 
 class SavedCallError(CatalogueError):
     """The call cannot be saved; the message says why."""
@@ -96,7 +94,7 @@ def save_call(
     saved = SavedCall.objects.filter(primitive=primitive)
     if not saved.filter(name=name).exists() and saved.count() >= MAX_PER_TOOL:
         raise SavedCallError(f"The tool has {MAX_PER_TOOL} saved calls already. Delete one first.")
-    sealed = _CIPHER.commit_and_seal(primitive.tenant_id, content)
+    sealed = VaultPayloadCipher().commit_and_seal(primitive.tenant_id, content)
     SavedCall.objects.update_or_create(
         primitive=primitive,
         name=name,
@@ -133,7 +131,7 @@ def _row_of(row: SavedCall) -> SavedCallRow:
     request, expectation = None, None
     try:
         tenant = row.primitive.tenant_id
-        content = json.loads(_CIPHER.open(tenant, row.key_id, bytes(row.content)))
+        content = json.loads(VaultPayloadCipher().open(tenant, row.key_id, bytes(row.content)))
         request = SavedRequest(**content["request"])
         expectation = Expectation(**content["expectation"])
     except UnreadablePayloadError:

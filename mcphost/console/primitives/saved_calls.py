@@ -21,7 +21,7 @@ from mcphost.console.primitives import trial_results
 from mcphost.console.primitives.primitives import row_of
 from mcphost.console.primitives.saved_comparisons import (
     Comparison,
-    Ending,
+    SavedCallEnding,
     client_of,
     difference,
     differing,
@@ -92,13 +92,17 @@ def _compare(
 ) -> Comparison:
     begun = monotonic()
     if saved.request is None or saved.expectation is None:
-        return Comparison(Ending(""), 0.0, ("It can no longer be read: its key was destroyed.",))
+        return Comparison(
+            SavedCallEnding(""), 0.0, ("It can no longer be read: its key was destroyed.",)
+        )
     ending = _run(request, tenant, tool, saved.request)
     problems = tuple(differing(saved.expectation, ending))
     return Comparison(ending, monotonic() - begun, problems, difference(saved.expectation, ending))
 
 
-def _run(request: SignedInRequest, tenant: Tenant, tool: UUID, sent: SavedRequest) -> Ending:
+def _run(
+    request: SignedInRequest, tenant: Tenant, tool: UUID, sent: SavedRequest
+) -> SavedCallEnding:
     """Run all rounds of a saved call."""
     row = row_of(tenant, PrimitiveType.TOOL, tool)
     trial = Trial(
@@ -120,10 +124,10 @@ def _run(request: SignedInRequest, tenant: Tenant, tool: UUID, sent: SavedReques
             responses = next(answers, {})
             if problem := _unanswerable(trial_round, responses):
                 trials.end(trial_round.call, tenant.pk, problem, actor(request))
-                return Ending("input_required", call=trial_round.call, problem=problem)
+                return SavedCallEnding("input_required", call=trial_round.call, problem=problem)
             trial = _next(trial, trial_round, responses)
     except (InvalidPrimitiveError, TrialEndedError, PermissionDenied) as refusal:
-        return Ending("", problem=str(refusal) or "You may not try the tool any more.")
+        return SavedCallEnding("", problem=str(refusal) or "You may not try the tool any more.")
 
 
 def _unanswerable(trial_round: TrialRound, responses: Mapping[str, Any]) -> str:
@@ -150,12 +154,12 @@ def _next(trial: Trial, trial_round: TrialRound, responses: Mapping[str, Any]) -
     )
 
 
-def _ended(trial_round: TrialRound) -> Ending:
+def _ended(trial_round: TrialRound) -> SavedCallEnding:
     result = trial_round.result or {}
     text = "\n".join(block.text for block in trial_results.blocks(result))
     if trial_round.error is not None:
         text = trial_round.error.message
-    return Ending(
+    return SavedCallEnding(
         trial_results.outcome(trial_round),
         text,
         result.get("structuredContent"),

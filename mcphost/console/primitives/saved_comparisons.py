@@ -16,7 +16,7 @@ MAX_TEXT: Final = 20_000
 """Characters of a difference; a longer one is cut after them."""
 
 
-class Ending(NamedTuple):
+class SavedCallEnding(NamedTuple):
     """How a call ended, as far as expectations go. `problem` says why it did not run to its end."""
 
     outcome: str
@@ -30,7 +30,7 @@ class Ending(NamedTuple):
 class Comparison:
     """Whether a call gave what is expected; else `problems` say what differs, and `difference` has the lines."""
 
-    ending: Ending
+    ending: SavedCallEnding
     seconds: float
     problems: tuple[str, ...]
     difference: str = ""
@@ -64,7 +64,7 @@ def shown_calls(
     ]
 
 
-def differing(expectation: Expectation, ending: Ending) -> Iterator[str]:
+def differing(expectation: Expectation, ending: SavedCallEnding) -> Iterator[str]:
     """Yield what is not as expected, a sentence each."""
     if ending.problem:
         yield ending.problem
@@ -76,7 +76,7 @@ def differing(expectation: Expectation, ending: Ending) -> Iterator[str]:
         yield "The structured content is another one."
 
 
-def difference(expectation: Expectation, ending: Ending) -> str:
+def difference(expectation: Expectation, ending: SavedCallEnding) -> str:
     """The lines of the structured content that differ; else the text, if that is not as expected."""
     if ending.problem or not any(differing(expectation, ending)):
         return ""

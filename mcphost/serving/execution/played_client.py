@@ -147,8 +147,5 @@ class PlayedClient:
         return round if self.session_revision is None else 1
 
 
-CONSOLE: Final = PlayedClient()
-
-
 def _request(id: str | int, method: str, params: Mapping[str, Any]) -> Json:
     return {"jsonrpc": "2.0", "id": id, "method": method, "params": dict(params)}

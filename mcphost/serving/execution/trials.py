@@ -45,7 +45,6 @@ from mcphost.serving.execution import cancelling, commits, resume, rounds, store
 from mcphost.serving.execution.calls import RoundPorts
 from mcphost.serving.execution.links import warm
 from mcphost.serving.execution.played_client import (
-    CONSOLE,
     INFO,
     LEVEL,
     NAME,
@@ -97,7 +96,7 @@ class Trial:
     state: str = ""
     responses: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     tool_state: str = ""
-    client: PlayedClient = CONSOLE
+    client: PlayedClient = field(default_factory=PlayedClient)
 
 
 class TrialMessage(NamedTuple):
