@@ -4,6 +4,7 @@ A file is given once, and kept while its plan is looked at. What is applied is t
 the tenant has changed since, the new plan is shown instead.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,7 +24,8 @@ from mcphost.console.base import SignedInRequest, actor, form_input, of_tenant, 
 from mcphost.console.forms import forms
 from mcphost.console.forms.json_texts import CODE
 from mcphost.console.forms.uploads import in_words
-from mcphost.console.primitives.admission import Busy, UserSlots
+from mcphost.console.primitives.admission import Busy
+from mcphost.console.primitives.imports import admission
 from mcphost.console.primitives.planned_changes import (
     ShownChange,
     ShownProblems,
@@ -42,8 +44,6 @@ from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 from mcphost.vault.errors import VaultError
 
-MAX_AT_ONCE: Final = 2
-"""Files that one process compares at once: that inspects scripts."""
 APPLY: Final = "_apply"
 """The name of the button that applies the plan."""
 
@@ -56,12 +56,10 @@ _INVALID: Final = "Nothing can be applied before the file is corrected."
 _UNSEALED: Final = "The file cannot be kept: the keys cannot be read."
 _ENDED_TRIAL: Final = "A file was applied that changes the tool."
 _BUSY: Final = {
-    Busy.USER: "Another file of yours is being compared. Try again when that has ended.",
-    Busy.TENANT: "Another user of this tenant compares a file now. Try again in a moment.",
-    Busy.ALL: "Users of other tenants compare files now. Try again in a moment.",
+    Busy.USER: "Another file or document of yours is being read. Try again when that has ended.",
+    Busy.TENANT: "Another user of this tenant compares a file or imports a document now. Try again in a moment.",
+    Busy.ALL: "Users of other tenants compare files or import documents now. Try again in a moment.",
 }
-
-admission: Final = UserSlots(MAX_AT_ONCE)
 
 
 class TenantFileForm(forms.ConsoleForm):
@@ -103,14 +101,12 @@ class Review:
     changes: Sequence[ShownChange] = ()
     problems: ShownProblems | None = None
 
-    def count(self, word: str) -> int:
-        return sum(change.word == word for change in self.changes)
-
     @property
     def summary(self) -> str:
         """How many are added, changed and archived."""
-        counts = [(self.count(word), word) for word in ("added", "changed", "archived")]
-        return ", ".join(f"{count} {word}" for count, word in counts if count)
+        counts = Counter(change.effect for change in self.changes)
+        effects = ("added", "changed", "archived")
+        return ", ".join(f"{counts[effect]} {effect}" for effect in effects if counts[effect])
 
 
 @of_tenant(Permission.VIEW_TOOLS)
