@@ -46,7 +46,7 @@ class AskedPeriod:
     """The period that a page shows. `problems` are sentences about what its URL asked for and is not shown, `note`
     says that another time is shown.
 
-    `since`, `until` and `zone` are what the form has. `others` are the other fields of the page's URL.
+    `since`, `until` and `zone` are what the form has. `fields` are the other ones of the page's URL.
     """
 
     period: AnyPeriod
@@ -57,7 +57,7 @@ class AskedPeriod:
     since: str = ""
     until: str = ""
     zone: str = ""
-    others: Sequence[tuple[str, str]] = ()
+    fields: Sequence[tuple[str, str]] = ()
 
     @property
     def is_own(self) -> bool:
@@ -97,7 +97,7 @@ def asked_period(query: QueryDict, default: Period = Period.DAY) -> AskedPeriod:
         PeriodLink(option.value, _with(query, option), own is None and option is usual)
         for option in Period
     ]
-    others = [
+    fields = [
         (field, value) for field, value in query.items() if field not in ("period", "after", *RANGE)
     ]
     return AskedPeriod(
@@ -109,7 +109,7 @@ def asked_period(query: QueryDict, default: Period = Period.DAY) -> AskedPeriod:
         since,
         until,
         zone,
-        [(f, str(v)) for f, v in others],
+        [(name, str(value)) for name, value in fields],
     )
 
 

@@ -51,7 +51,7 @@ class ShownChange:
     note: str = ""
 
     @property
-    def word(self) -> str:
+    def effect(self) -> str:
         """What happens to it."""
         verbs = self.planned.verbs
         if "created" in verbs or "granted" in verbs:
@@ -60,7 +60,7 @@ class ShownChange:
 
     @property
     def tone(self) -> str:
-        return _TONES[self.word]
+        return _TONES[self.effect]
 
 
 @dataclass(frozen=True, slots=True)

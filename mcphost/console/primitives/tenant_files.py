@@ -4,6 +4,7 @@ A file is given once, and kept while its plan is looked at. What is applied is t
 the tenant has changed since, the new plan is shown instead.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,7 +33,7 @@ from mcphost.console.primitives.planned_changes import (
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.sealing.tokens import SealError
 from mcphost.serving.execution import trials
-from mcphost.serving.user_slots import Busy, UserSlots
+from mcphost.serving.user_slots import IMPORTS, Busy
 from mcphost.tenant_file.documents import MAX_BYTES
 from mcphost.tenant_file.errors import InvalidFileError, MovedError
 from mcphost.tenant_file.exports import export
@@ -42,8 +43,6 @@ from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 from mcphost.vault.errors import VaultError
 
-MAX_AT_ONCE: Final = 2
-"""Files that one process compares at once: that inspects scripts."""
 APPLY: Final = "_apply"
 """The name of the button that applies the plan."""
 
@@ -56,12 +55,10 @@ _INVALID: Final = "Nothing can be applied before the file is corrected."
 _UNSEALED: Final = "The file cannot be kept: the keys cannot be read."
 _ENDED_TRIAL: Final = "A file was applied that changes the tool."
 _BUSY: Final = {
-    Busy.USER: "Another file of yours is being compared. Try again when that has ended.",
-    Busy.TENANT: "Another user of this tenant compares a file now. Try again in a moment.",
-    Busy.ALL: "Users of other tenants compare files now. Try again in a moment.",
+    Busy.USER: "Another file or document of yours is being read. Try again when that has ended.",
+    Busy.TENANT: "Another user of this tenant compares a file or imports a document now. Try again in a moment.",
+    Busy.ALL: "Users of other tenants compare files or import documents now. Try again in a moment.",
 }
-
-slots: Final = UserSlots(MAX_AT_ONCE)
 
 
 class TenantFileForm(forms.ConsoleForm):
@@ -103,14 +100,12 @@ class Review:
     changes: Sequence[ShownChange] = ()
     problems: ShownProblems | None = None
 
-    def count(self, word: str) -> int:
-        return sum(change.word == word for change in self.changes)
-
     @property
     def summary(self) -> str:
         """How many are added, changed and archived."""
-        counts = [(self.count(word), word) for word in ("added", "changed", "archived")]
-        return ", ".join(f"{count} {word}" for count, word in counts if count)
+        counts = Counter(change.effect for change in self.changes)
+        effects = ("added", "changed", "archived")
+        return ", ".join(f"{counts[effect]} {effect}" for effect in effects if counts[effect])
 
 
 @of_tenant(Permission.VIEW_TOOLS)
@@ -153,7 +148,7 @@ def _admitted(request: SignedInRequest, tenant: Tenant, form: TenantFileForm) ->
     if not form.is_valid():
         yield False
         return
-    with slots.of(request.user.pk, tenant.pk) as busy:
+    with IMPORTS.of(request.user.pk, tenant.pk) as busy:
         if busy:
             form.add_error(None, _BUSY[busy])
         yield busy is None

@@ -11,7 +11,8 @@ from django.test import Client
 from mcphost.audit.models import Entry
 from mcphost.catalogue import services as catalogue
 from mcphost.catalogue.models import KeptDocument, Primitive
-from mcphost.console.primitives import planned_changes, tenant_files
+from mcphost.console.primitives import planned_changes
+from mcphost.serving.user_slots import IMPORTS
 from mcphost.tenant_file.documents import MAX_BYTES
 from mcphost.tenant_file.exports import export
 from mcphost.tenants.models import Membership, Tenant
@@ -200,9 +201,9 @@ def test_a_page_compares_no_more_lines_than_it_can_hold(operator, acme, monkeypa
 
 
 def test_users_compare_one_file_at_a_time(operator, acme, cast):
-    with tenant_files.slots.of(cast.operator.user.pk, acme.tenant):
+    with IMPORTS.of(cast.operator.user.pk, acme.tenant):
         text = text_of(compare(operator, file(READING)))
-    assert "Another file of yours is being compared." in text
+    assert "Another file or document of yours is being read." in text
 
 
 def test_staff_apply_grants_and_others_are_told_to_ask(staff, operator, acme):
