@@ -71,7 +71,9 @@ def answered(before: Trial, asked: TrialRound, **responses: Any) -> Trial:
     )
 
 
-async def test_a_stateless_client_without_a_capability_is_refused_as_a_real_one(asking: Cast):
+async def test_a_stateless_client_without_a_capability_is_refused_as_a_real_one(
+    asking: Cast,
+) -> None:
     for how, declares in LACKING:
         asker = calling(asking.owner.mcp_token, "asks_the_undeclared", how=how)
         real = await asker.but(capabilities=declares).leg()
@@ -80,7 +82,9 @@ async def test_a_stateless_client_without_a_capability_is_refused_as_a_real_one(
         assert played.received[-1]["error"] == real.error, (how, declares)
 
 
-async def test_a_session_client_without_a_capability_gets_the_result_of_a_real_one(asking: Cast):
+async def test_a_session_client_without_a_capability_gets_the_result_of_a_real_one(
+    asking: Cast,
+) -> None:
     for revision in SESSIONS:
         for how, declares in (*LACKING, ("form", EVERYTHING), ("url", EVERYTHING)):
             caller = await Caller.at(asking, revision=revision, capabilities=declares)
@@ -95,7 +99,9 @@ async def test_a_session_client_without_a_capability_gets_the_result_of_a_real_o
             assert end["result"]["content"][0]["text"] in json.body.decode()
 
 
-async def test_a_session_is_begun_and_input_is_requested_as_its_revision_has_it(asking: Cast):
+async def test_a_session_is_begun_and_input_is_requested_as_its_revision_has_it(
+    asking: Cast,
+) -> None:
     client = PlayedClient("2025-06-18")
     begun = client.initialization({"name": "mcphost", "title": "Acme", "version": "1"})
     assert begun is not None
@@ -155,7 +161,7 @@ async def test_tasks_are_offered_to_the_clients_that_can_follow_them(
         assert tried.error is None
 
 
-async def test_all_messages_of_a_round_are_shown_with_what_seals_its_state(asking: Cast):
+async def test_all_messages_of_a_round_are_shown_with_what_seals_its_state(asking: Cast) -> None:
     first = script(asking, PlayedClient("2025-11-25"))
     began = await trials.run(first)
     senders = [(message.sender, message.body.get("method")) for message in began.exchanged]

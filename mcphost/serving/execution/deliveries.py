@@ -171,10 +171,6 @@ class Tasks:
         return state_context(call)
 
 
-_STATELESS: Final = Stateless()
-_SESSIONS: Final = Sessions()
-
-
 class Trials:
     """Rounds of a trial in the console, as the client that it plays would get them. The form carries the
     state, and no client can use it. A browser that is gone cannot end its trial, so it ends soon."""
@@ -183,11 +179,11 @@ class Trials:
 
     def refuses(self, turn: Turn, requests: Requests) -> Failure | None:
         if turn.call.era is Era.LEGACY:
-            return _SESSIONS.refuses_requests(turn, requests)
-        return _STATELESS.refuses(turn, requests)
+            return Sessions().refuses_requests(turn, requests)
+        return Stateless().refuses(turn, requests)
 
     def requests_made(self, turn: Turn, requests: Requests) -> int:
-        policy = _SESSIONS if turn.call.era is Era.LEGACY else _STATELESS
+        policy = Sessions() if turn.call.era is Era.LEGACY else Stateless()
         return policy.requests_made(turn, requests)
 
     def expires_at(self, turn: Turn, seconds: float, now: float) -> float:
@@ -199,8 +195,8 @@ class Trials:
 
 POLICIES: Final[Mapping[Delivery, Policy]] = MappingProxyType(
     {
-        Delivery.MODERN: _STATELESS,
-        Delivery.LEGACY: _SESSIONS,
+        Delivery.MODERN: Stateless(),
+        Delivery.LEGACY: Sessions(),
         Delivery.TASK: Tasks(),
         Delivery.PLAYGROUND: Trials(),
     }
