@@ -104,7 +104,7 @@ def save_call(
             "saved_by": actor.label,
         },
     )
-    _record("saved", primitive, name, actor)
+    _record("saved_call.saved", primitive, name, actor)
 
 
 @transaction.atomic
@@ -115,7 +115,7 @@ def delete_call(tool: UUID, id: UUID, actor: Actor) -> None:
     if row is None:
         raise UnknownError("saved call", id)
     row.delete()
-    _record("deleted", primitive, row.name, actor)
+    _record("saved_call.deleted", primitive, row.name, actor)
 
 
 def _locked(tool: UUID, actor: Actor) -> Primitive:
@@ -139,9 +139,9 @@ def _row_of(row: SavedCall) -> SavedCallRow:
     return SavedCallRow(row.pk, row.name, row.saved_by, row.saved_at, request, expectation)
 
 
-def _record(verb: str, primitive: Primitive, name: str, actor: Actor) -> None:
+def _record(action: str, primitive: Primitive, name: str, actor: Actor) -> None:
     audit.record(
-        f"saved_call.{verb}",
+        action,
         actor=actor,
         tenant=primitive.tenant_id,
         target=primitive.name,

@@ -162,7 +162,7 @@ def test_retry_refuses_a_task_that_runs_or_waits_for_a_response(
     question(asks)
     assert "it runs at one:1" in refused("retry", runs.id.hex)
     assert "it runs at two:2 (dead)" in refused("retry", young.id.hex)
-    assert "it waits for a response" in refused("retry", asks.id.hex)
+    assert "it waits for an answer" in refused("retry", asks.id.hex)
     assert not Task.objects.exclude(due_at=None).exists()
     settings.MCPHOST_ALONE = True  # where one process serves, no owner counts as dead
     stranger = task(cast.acme.id, owner=uuid4(), taken_at=old)

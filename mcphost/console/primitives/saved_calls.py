@@ -46,8 +46,8 @@ MAX_ROUNDS: Final = 32
 def run(request: SignedInRequest, tenant: Tenant, primitive_id: UUID) -> HttpResponseBase:
     """Run the saved call that was chosen, or all, against the working copy; show what they gave."""
     row = row_of(tenant, PrimitiveType.TOOL, primitive_id)
-    chosen = request.POST.get("call", ALL)
-    rows = [saved for saved in saved_calls.saved_calls(row.id) if chosen in (ALL, str(saved.id))]
+    selected = request.POST.get("call", ALL)
+    rows = [saved for saved in saved_calls.saved_calls(row.id) if selected in (ALL, str(saved.id))]
     begun, comparisons = monotonic(), dict[UUID, Comparison]()
     with TRIALS.of(request.user.pk, tenant.pk) as busy:
         if busy:

@@ -62,8 +62,8 @@ def _texts(sender: str, body: Json) -> Iterator[str]:
     if "method" in body:
         yield from _of_request(body["method"], body.get("params", {}))
     elif "error" in body:
-        who = "You refuse" if sender == CLIENT else "The call is refused"
-        yield f"{who}: {_cut(body['error'].get('message', ''))}"
+        subject = "You refuse" if sender == CLIENT else "The call is refused"
+        yield f"{subject}: {_cut(body['error'].get('message', ''))}"
     elif sender == CLIENT:
         yield f"You answer: {_answer(body['result'])}"
     else:

@@ -124,10 +124,10 @@ class PlayedClient:
         """The messages with which a round ends. Raises the ProtocolError of a refusal."""
         revision = self.session_revision
         if revision is not None and isinstance(reply, Asking):
-            for asked in reply.requests.values():
-                method = str(asked["method"])
+            for input_request in reply.requests.values():
+                method = str(input_request["method"])
                 yield _request(
-                    OPAQUE, method, question_params_for(revision, method, asked["params"])
+                    OPAQUE, method, question_params_for(revision, method, input_request["params"])
                 )
             return
         if isinstance(reply, Asking):
