@@ -13,11 +13,13 @@ FAULTS = frozenset(
 LOGGING = frozenset({"debug", "error", "exception", "info", "warning"})
 
 ALLOWED = {
+    "api/resources/trials.py::_opened": "a state of another version, signed by us",
     "audit/writer/writer.py::_lose_waiting": "the queue may be empty",
     "audit/writer/writer.py::_write_batch": "counts the failure, and logs the first of several",
     "catalogue/cache.py::_fill": "each waiter gets the error",
     "catalogue/compiling.py::_prepare": "the error of `json.dumps` is the reason that is shown",
     "console/primitives/trial_results.py::_blob": "reads what a tool returned",
+    "console/primitives/saved_comparisons.py::client_of": "a client that another version saved",
     "console/records/wire.py::_input_request": "what is redacted may lack any member",
     "console/records/wire.py::_result": "what is redacted may lack any member",
     "kinds/functions/program.py::_outcome": "the function may raise anything; recorded in full",

@@ -107,7 +107,7 @@ class TrialMessage(NamedTuple):
     body: Mapping[str, Any]
 
 
-class TrialState(NamedTuple):
+class SealedStateFacts(NamedTuple):
     """The sealed state of a trial: its size in bytes, the id of its key, and its expiry in seconds since 1970."""
 
     size: int
@@ -150,7 +150,7 @@ class TrialRound:
     task: TaskMode = TaskMode.NEVER
     exchanged: Sequence[TrialMessage] = ()
     began: float = 0.0
-    sealed: TrialState | None = None
+    sealed: SealedStateFacts | None = None
     is_recorded: bool = True
 
 
@@ -358,11 +358,11 @@ def _redacted(tool: ToolSnapshot, message: Json) -> Json:
     return {**message, "result": tool.output_redactor.redact(result)}
 
 
-async def _described(turn: Turn, reply: Reply | None) -> TrialState | None:
+async def _described(turn: Turn, reply: Reply | None) -> SealedStateFacts | None:
     if not isinstance(reply, Asking):
         return None
     state = await _opened(turn, reply.state)
-    return TrialState(len(reply.state), key_id(reply.state), state.expires_at)
+    return SealedStateFacts(len(reply.state), key_id(reply.state), state.expires_at)
 
 
 async def _resumed(turn: Turn, trial: Trial) -> Turn:

@@ -16,9 +16,9 @@ from tests.serving.contracts.test_contract import got, named
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-NO_LONGER = "Responses to its 1 open input request are no longer accepted"
-STILL = "Its 1 open input request still accepts responses"
-TRIAL_OVER = "Its trials are over: a response to one is refused."
+NO_LONGER = "Answers to its 1 open question are no longer accepted"
+STILL = "Its 1 open question still accepts answers"
+TRIAL_OVER = "Its trials are over: an answer to one is refused."
 AFTER: Mapping[str, str] = {"disable": NO_LONGER, "archive": NO_LONGER, "roll back": STILL}
 PLAIN = [("python", delivery) for delivery in DELIVERIES]
 
