@@ -22,7 +22,7 @@ class ReferenceField(NamedTuple):
     """A parameter of a request, or a member of an object. `schema` is the component that it has."""
 
     name: str
-    place: str
+    location: str
     type: str
     schema: str
     is_required: bool
@@ -111,7 +111,7 @@ def _section(path: str, method: str, entry: Mapping[str, Any]) -> ReferenceSecti
 def _parameter(parameter: Mapping[str, Any]) -> ReferenceField:
     return ReferenceField(
         name=parameter["name"],
-        place=parameter["in"],
+        location=parameter["in"],
         type=type_of(parameter["schema"]),
         schema="",
         is_required=parameter.get("required", False),
@@ -137,7 +137,7 @@ def _schema(name: str, schema: Mapping[str, Any]) -> ReferenceSchema:
     members = [
         ReferenceField(
             name=member,
-            place="read only" if part.get("readOnly") else "",
+            location="read only" if part.get("readOnly") else "",
             type=type_of(part),
             schema=next((_component(option) for option in _options(part)), ""),
             is_required=member in required,

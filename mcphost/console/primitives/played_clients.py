@@ -161,7 +161,7 @@ class ClientForm(django_forms.Form):
     def __init__(self, data: Any, before: ChosenClient) -> None:
         super().__init__(data, prefix="client", initial=asdict(before))
 
-    def chosen(self, before: ChosenClient) -> ChosenClient:
+    def chosen_client(self, before: ChosenClient) -> ChosenClient:
         """Return the client of a valid form."""
         sent = self.cleaned_data
         preset = sent["preset"] or before.preset

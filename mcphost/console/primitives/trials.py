@@ -284,7 +284,7 @@ def _arguments(
     fresh = replace(
         _without_trial(carried),
         arguments=form.arguments(),
-        client=asdict(client.chosen(carried.chosen_client)),
+        client=asdict(client.chosen_client(carried.chosen_client)),
     )
     return _run_round(request, tenant, fresh, tool, {})
 
