@@ -18,7 +18,19 @@ from tests.e2e.test_python_client import connected, every_tool, text_of
 
 SLUG = "orders"
 TENANT = f"/tenants/{SLUG}"
-TOOL = "cancel_order"
+TOOL, IMPORTED = "cancel_order", "order_status"
+DOCUMENT = """
+openapi: 3.1.0
+info: {title: Orders, version: "1"}
+servers: [{url: "https://orders.example.com"}]
+paths:
+  /orders/{id}:
+    get:
+      operationId: order_status
+      summary: Say where an order is
+      parameters: [{name: id, in: path, required: true, schema: {type: string}}]
+      responses: {"200": {description: The order, content: {application/json: {schema: {type: object}}}}}
+"""
 SCRIPT = '''
 def cancel_order(order: str) -> str:
     """Cancel an order once its owner has said why."""
@@ -71,6 +83,7 @@ def shop(pair: Service) -> Shop:
     tool = staff.create(f"{TENANT}/tools", name=TOOL, kind="script", config={"code": SCRIPT})
     address = f"{TENANT}/tools/{tool['id']}"
     assert staff.act(f"{address}/publish", note="The first version.")["state"] == "published"
+    _import(staff)
     account = staff.create(f"{TENANT}/service_accounts", name="assistant", description="")
     token = staff.create(
         f"{TENANT}/tokens",
@@ -79,6 +92,15 @@ def shop(pair: Service) -> Shop:
         service_account_id=account["id"],
     )
     return Shop(pair, staff, token["id"], token["token"])
+
+
+def _import(staff: ApiProgram) -> None:
+    """Make a tool of an operation of a document, as it was previewed, and publish it."""
+    sent: dict[str, Any] = {"content": DOCUMENT, "operations": [{"source": "GET /orders/{id}"}]}
+    preview = staff.act(f"{TENANT}/imports/preview", **sent)
+    assert preview["ready"], preview
+    (tool,) = staff.act(f"{TENANT}/imports/apply", **sent, digest=preview["digest"])["tools"]
+    assert staff.act(f"{TENANT}/tools/{tool['id']}/publish", note="Imported.")["name"] == IMPORTED
 
 
 def _program(service: Service, *issue: str) -> ApiProgram:
@@ -90,7 +112,7 @@ def _program(service: Service, *issue: str) -> ApiProgram:
 
 async def _cancel(shop: Shop, order: str, answer: Answer) -> str:
     async with connected(shop.url, shop.token, elicitation_callback=answer) as client:
-        assert await every_tool(client) == [TOOL]
+        assert sorted(await every_tool(client)) == [TOOL, IMPORTED]
         result = await client.call_tool(TOOL, {"order": order})
         assert not result.is_error, result
         return text_of(result)
