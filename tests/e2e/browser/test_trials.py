@@ -4,7 +4,7 @@ from playwright.sync_api import FrameLocator, Page, expect
 
 from tests.e2e.browser.conftest import PHONE, WIDE, Visit, generated_password
 from tests.e2e.browser.mcp import META, ask
-from tests.e2e.browser.test_editor import open_editor, write
+from tests.e2e.browser.test_editor import open_editor, use_editor, write
 from tests.e2e.processes import Server
 
 SCRIPT = '''\
@@ -150,7 +150,6 @@ def test_a_trial_ends_when_its_operator_signs_out(visit: Visit) -> None:
 def published(page: Page, name: str) -> FrameLocator:
     """Publish the script under a name; return the trial on its page."""
     open_editor(page)
-    expect(page.locator(".cm-content")).to_be_visible()
     write(page, SCRIPT)
     page.get_by_label("Name", exact=True).fill(name)
     page.get_by_role("button", name="Save and publish").click()
@@ -166,6 +165,7 @@ def test_a_trial_plays_other_clients_and_its_call_is_copied(visit: Visit) -> Non
     expect(frame.get_by_text("needs a client with the capability").first).to_be_visible()
     frame.get_by_label("The client that calls").select_option("custom")
     frame.get_by_label("Protocol revision").select_option("2025-06-18")
+    frame.get_by_label("Forms (elicitation)").check()
     run(frame, "tea")
     expect(frame.get_by_text("The client begins a session.")).to_be_visible()
     expect(frame.get_by_text("In a session the server keeps it.")).to_be_visible()
@@ -195,7 +195,7 @@ def test_a_call_is_saved_and_run_again_after_an_edit(visit: Visit) -> None:
     saved.get_by_role("button", name="Run all").click()
     expect(saved.get_by_text("1 of 1 passed")).to_be_visible()
     page.get_by_role("link", name="Edit", exact=True).click()
-    expect(page.locator(".cm-content")).to_be_visible()
+    use_editor(page)
     write(page, SCRIPT.replace("lumps <b>", "cubes <b>"))
     page.get_by_role("button", name="Save working copy").click()
     expect(page.get_by_role("heading", name="brew_again")).to_be_visible()
