@@ -29,7 +29,7 @@ def test_the_dashboard_shows_the_tenants_and_calls_of_the_user(owner, staff, acm
 
 PROGRAMS = ["Overview", "Connect", "Tools", "Prompts", "Resources", "Templates", "Secrets"]
 RECORDS = ["Calls", "Questions", "Tasks", "Audit log"]
-OF_OPERATORS = [*PROGRAMS, *RECORDS, "Python functions"]
+OF_OPERATORS = [*PROGRAMS, *RECORDS, "Python functions", "Tenant as a file"]
 OF_OWNERS = [
     *(
         *PROGRAMS,
@@ -39,6 +39,7 @@ OF_OWNERS = [
         *RECORDS,
         "Members",
         "Python functions",
+        "Tenant as a file",
     ),
     "Settings",
 ]

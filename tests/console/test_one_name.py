@@ -22,6 +22,9 @@ _SAID: Final = re.compile(r'(?:aria-label|title|placeholder|alt)="([^"{]*)"|(?:o
 PROGRAMS: Final = "client_programs.py"
 """Its texts are programs."""
 HTTP: Final = {
+    "templates/api/reference.html": {"Response", "Responses"},
+    "templates/console/primitives/primitive_form.html": {"Response"},
+    "mcphost/console/primitives/played_clients.py": {"elicitation"},
     "templates/console/forms/part_http.html": {"Response"},
     "templates/console/primitives/primitive.html": {"response"},
     "mcphost/console/forms/http_part.py": {"response"},

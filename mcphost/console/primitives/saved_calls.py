@@ -133,7 +133,7 @@ def _run(
 def _unanswerable(trial_round: TrialRound, responses: Mapping[str, Any]) -> str:
     """Why the call does not go on after a round that asks; empty if it does."""
     if responses.keys() != trial_round.requests.keys():
-        return f"No response is saved to what it asks: {', '.join(trial_round.requests)}."
+        return f"No answer is saved for its questions: {', '.join(trial_round.requests)}."
     return "It has too many rounds." if trial_round.number >= MAX_ROUNDS else ""
 
 
