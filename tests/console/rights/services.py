@@ -422,6 +422,8 @@ EXEMPT: Mapping[str, str] = {
     "audit.services.record_with_payload": _RECORD,
     "calls.links.call_back": "a machine that has the address; it is no user",
     "calls.links.confirm": "serving.execution.links.confirm_link asks, in its transaction",
+    "catalogue.openapi_imports.apply_rows": "calls imported.create and change, which are walked",
+    "catalogue.openapi_imports.check_rows": "calls imported.create and change, which are walked",
     "catalogue.seeding.publish_functions": "by services that are walked, for commands",
     "console.base.actor": "names the actor of a request",
     "console.primitives.imports.page": _PAGE,
