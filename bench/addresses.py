@@ -57,7 +57,25 @@ def reads(samples: Samples) -> Mapping[str, str]:
         "older than 7 days": until,
         "no match": "action=salt.destroyed&actor=unheard",
     }
+    of_questions = {
+        "a tool": "target=tool-7",
+        "a person": "principal=caller-17",
+        "a client": "client=cursor",
+        "open": "state=open",
+        "declined": "state=declined",
+        "7 days": since,
+        "a tool and a state": "target=tool-7&state=answered",
+        "no match": "target=tool-7&client=unheard",
+    }
+    asked = f"{tenant}/input_requests"
     return {
+        "input requests": asked,
+        "100 input requests": f"{asked}?limit=100",
+        **{f"input requests by {name}": f"{asked}?{query}" for name, query in of_questions.items()},
+        "an input request": f"{asked}/{samples.question}",
+        "all input requests by a tool": "/api/v1/input_requests?target=tool-7",
+        "summary": f"{tenant}/summary?period=30d",
+        "summary of all tenants": "/api/v1/summary?period=30d",
         "calls": f"{tenant}/calls",
         "100 calls": f"{tenant}/calls?limit=100",
         **{f"calls by {name}": f"{tenant}/calls?{query}" for name, query in of_calls.items()},

@@ -1,4 +1,4 @@
-"""The registered kinds: one line registers a kind."""
+"""The registered kinds, a line each, and those that inspect a configuration when it is saved."""
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The sidebar: the pages that the user may open, and the pages of the current tenant."""
+"""The sidebar: the pages that the user may open, and the tenants, which can be searched where there are many."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""All metrics of the process, in one place: counts, durations, current numbers.
+"""The metrics of the process: counts, durations, and the current numbers that packages register.
 
 A closed set, so that every metric is documented in docs/observability.md. Packages count here where
 things happen; `exposition` renders the metrics.

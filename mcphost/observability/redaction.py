@@ -1,4 +1,4 @@
-"""Redact secrets in log lines, as a second line of defence.
+"""Redact secrets in log lines, and shorten them, as a second line of defence.
 
 The first is that no code logs secrets. This module recognizes secrets by their form (our own
 tokens, credentials in headers, anything long and opaque) and by the name of their key.

@@ -1,4 +1,4 @@
-"""The caller and the call: frozen values that every package may use."""
+"""The caller (its user, token, scopes and tenant) and the call: frozen values that every package may use."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import SchemaValidator
 
 _LISTS: Final = frozenset({"list", "set", "frozenset", "tuple"})
-_NOT_SCHEMAS: Final = frozenset(
+_NOT_CORE_SCHEMAS: Final = frozenset(
     {"cls", "metadata", "default", "expected", "members", "config", "serialization", "function"}
 )
 
@@ -40,7 +40,7 @@ def _stopping(node: Any, *, final: bool) -> Any:
     if not isinstance(node, Mapping):
         return node
     schema = {
-        name: value if name in _NOT_SCHEMAS else _stopping(value, final=final)
+        name: value if name in _NOT_CORE_SCHEMAS else _stopping(value, final=final)
         for name, value in node.items()
     }
     if node.get("type") in _LISTS:
@@ -60,7 +60,7 @@ def _has_union(node: Any) -> bool:
         return any(map(_has_union, node))
     if not isinstance(node, Mapping):
         return False
-    inner = (value for name, value in node.items() if name not in _NOT_SCHEMAS)
+    inner = (value for name, value in node.items() if name not in _NOT_CORE_SCHEMAS)
     return node.get("type") == "union" or any(map(_has_union, inner))
 
 

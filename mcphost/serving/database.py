@@ -1,4 +1,4 @@
-"""Run database functions from the event loop.
+"""Run database functions from the event loop, again after a pause where the database was away.
 
 Django's ORM is synchronous here. What the event loop does not find in a cache is read in a small
 thread pool of its own, so that neither tools nor the record writer wait behind it.

@@ -1,4 +1,5 @@
-"""Load shedding: whether calls should leave this process because it is overloaded.
+"""Load shedding: whether calls should leave this process because it is overloaded; with the gauges of lag,
+shares and free processes.
 
 A call leaves only when a step has just been recorded, once, and only while another process serves
 that is not overloaded itself (SEP-2322, Load Shedding). Two signals:

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from mcphost.catalogue.saved_calls import Expectation, SavedCallRow, SavedRequest, saved_calls
 from mcphost.console.primitives.played_clients import ChosenClient
-from mcphost.console.primitives.saving import OUTCOMES
+from mcphost.console.primitives.saving import EXPECTED_OUTCOMES
 
 MAX_TEXT: Final = 20_000
 """Characters of a difference; a longer one is cut after them."""
@@ -106,4 +106,4 @@ def _in_words(expectation: Expectation) -> str:
 
 
 def _words(outcome: str) -> str:
-    return OUTCOMES.get(outcome, outcome)
+    return EXPECTED_OUTCOMES.get(outcome, outcome)

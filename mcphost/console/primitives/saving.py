@@ -8,7 +8,7 @@ from django import forms as django_forms
 from mcphost.catalogue.models import MAX_SAVED_NAME
 from mcphost.catalogue.saved_calls import Expectation
 
-OUTCOMES: Final[Mapping[str, str]] = {
+EXPECTED_OUTCOMES: Final[Mapping[str, str]] = {
     "complete": "It completes",
     "tool_error": "It ends with an error of the tool",
     "refused": "It is refused",
@@ -20,7 +20,7 @@ class SavingForm(django_forms.Form):
     """A name, and what is expected: at first what the trial gave. `structured` is its structured content."""
 
     name = django_forms.CharField(label="Name", max_length=MAX_SAVED_NAME)
-    outcome = django_forms.ChoiceField(label="Expect that", choices=list(OUTCOMES.items()))
+    outcome = django_forms.ChoiceField(label="Expect that", choices=list(EXPECTED_OUTCOMES.items()))
     contains = django_forms.CharField(
         label="The result contains",
         max_length=1000,

@@ -1,5 +1,4 @@
-"""`curl` commands: one that makes a recorded call again, a POST with the headers of its revision; and the parts of
-requests that all pages show.
+"""`curl` commands: one that makes a recorded call again, and the headers of its revision.
 
 The credential is `$MCP_TOKEN`. Arguments that the reader may not see are `$ARGUMENTS`.
 """

@@ -1,4 +1,4 @@
-"""Ready-to-paste snippets that connect a client to a tenant."""
+"""Ready-to-paste snippets that connect a client to a tenant, with the headers that all of them send."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Doctor: connects to a tenant at this server's own address, as a client does, step by step.
+"""Doctor: the steps of connecting to a tenant at this server's own address, as a client does.
 
 Each step says in words what is wrong and which setting to change. Steps that need one that failed
 are skipped. The token is real: Doctor registers as a client, is connected for the user who runs it,

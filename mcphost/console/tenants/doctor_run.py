@@ -1,4 +1,5 @@
-"""Run Doctor for a user on a tenant: what it may use of the user's, and what it leaves behind."""
+"""Open a client and run Doctor with it for a user on a tenant: what it may use of the user's, and what it
+leaves behind."""
 
 from collections.abc import Sequence
 from datetime import timedelta

@@ -18,7 +18,7 @@ class IntegerArguments:
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._schema = schema
-        self._composed: dict[int, Sequence[Mapping[str, Any]]] = {}
+        self._schema_parts: dict[int, Sequence[Mapping[str, Any]]] = {}
 
     def read(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments with integers where the schema says so."""
@@ -52,7 +52,7 @@ class IntegerArguments:
 
     def _parts_of(self, schema: Any) -> Sequence[Mapping[str, Any]]:
         """Return a schema and those that it is composed of."""
-        cached = self._composed.get(id(schema))
+        cached = self._schema_parts.get(id(schema))
         if cached is not None:
             return cached
         parts: dict[int, Mapping[str, Any]] = {}
@@ -63,7 +63,7 @@ class IntegerArguments:
                 parts[id(node)] = node
                 waiting += [part for key in _COMPOSED for part in node.get(key, ())]
                 waiting.append(self._referred(node.get("$ref")))
-        composed = self._composed[id(schema)] = list(parts.values())
+        composed = self._schema_parts[id(schema)] = list(parts.values())
         return composed
 
     def _referred(self, reference: Any) -> Any:

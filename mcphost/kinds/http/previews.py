@@ -59,7 +59,7 @@ def preview_of(
     message = build(request, target, filler, limit, compressed=not has_secrets)
     return RequestPreview(
         message.method,
-        _named(message.target.url),
+        _with_secrets_named(message.target.url),
         tuple(_headers(message, request)),
         _body_text(message.body),
     )
@@ -79,7 +79,10 @@ def _headers(message: FilledRequest, request: OutgoingRequest) -> Iterable[tuple
     for name, value in message.headers:
         # The length of a body with a secret would be that of the name.
         if not (name == b"content-length" and has_secret_body):
-            yield name.decode("ascii"), _named(_BASIC.sub(_opened, value.decode("latin-1")))
+            yield (
+                name.decode("ascii"),
+                _with_secrets_named(_BASIC.sub(_opened, value.decode("latin-1"))),
+            )
 
 
 def _opened(match: re.Match[str]) -> str:
@@ -91,12 +94,12 @@ def _opened(match: re.Match[str]) -> str:
     return f"{match[1]} base64({text})" if _STAND.search(text) else match[0]
 
 
-def _named(text: str) -> str:
+def _with_secrets_named(text: str) -> str:
     return _STAND.sub(lambda match: f"{{secrets.{bytes.fromhex(match[1]).decode()}}}", text)
 
 
 def _body_text(body: bytes) -> str:
     try:
-        return _named(body.decode())
+        return _with_secrets_named(body.decode())
     except UnicodeDecodeError:
         return f"({len(body)} bytes that are no text)"

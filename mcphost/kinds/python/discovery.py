@@ -1,5 +1,5 @@
 """Finds the functions in folders with tools. Each `*.py` and each package is imported once. A mistake in
-a file, or in a function, does not affect others."""
+a file or a function is reported with its line, and does not affect others."""
 
 import importlib.util
 import logging

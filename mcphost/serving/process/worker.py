@@ -1,4 +1,4 @@
-"""A process that runs rounds of tasks and serves no requests, from its start to its end."""
+"""A process that runs rounds of tasks and serves no requests, from its start until its rounds are over."""
 
 import asyncio
 import logging

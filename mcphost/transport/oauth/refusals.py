@@ -1,4 +1,5 @@
-"""Refusals of OAuth's endpoints in JSON (RFC 6749 section 5.2), readable by any web page."""
+"""Refusals of OAuth's endpoints in JSON (RFC 6749 section 5.2), readable by any web page; and what is answered
+before the method is looked at: a wrong Host, a preflight."""
 
 from collections.abc import Mapping
 from typing import Any, Final
