@@ -3,9 +3,11 @@
 import json
 import urllib.request
 from pathlib import Path
+from urllib.error import URLError
 
 from tests.conformance import suite
 from tests.e2e.admin import Admin
+from tests.e2e.handmade_calls import wait_until
 from tests.e2e.processes import Server, free_port
 
 SECONDS = 30
@@ -20,11 +22,21 @@ def run(server: Server, output: Path) -> str:
 
     def sign_in(url: str) -> None:
         person.allow(url)
-        # The browser follows the redirect to the suite.
+        # The browser follows the redirect to the suite, which prints the URL before it listens.
         callback = urllib.request.Request(person.location, headers=AS_BROWSER)
-        urllib.request.urlopen(callback, timeout=SECONDS).close()
+        wait_until(lambda: _is_followed(callback))
 
     return suite.run_authorization(server.base, client_id, server.url, port, output, sign_in)
+
+
+def _is_followed(callback: urllib.request.Request) -> bool:
+    try:
+        urllib.request.urlopen(callback, timeout=SECONDS).close()
+    except URLError as error:
+        if isinstance(error.reason, ConnectionRefusedError):
+            return False
+        raise
+    return True
 
 
 def _register(issuer: str, redirect_uri: str) -> str:
