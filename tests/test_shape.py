@@ -114,6 +114,12 @@ def test_admin_classes_are_in_the_console_package():
     assert list((ROOT / "mcphost").glob("*/admin.py")) == []
 
 
+def test_addresses_of_this_server_are_made_in_one_place() -> None:
+    """The sender of a request chooses its Host: `public_url` decides when that counts."""
+    makers = [path for path in sources("mcphost") if "build_absolute_uri(" in path.read_text()]
+    assert makers == [ROOT / "mcphost/identity/oauth/addresses.py"]
+
+
 def test_tools_import_nothing_from_the_server_except_the_sdk():
     wrong = [
         at(path, node)

@@ -11,7 +11,6 @@ from functools import cached_property, wraps
 from itertools import chain
 from typing import Any
 
-from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.models import User
 from django.contrib.auth.views import redirect_to_login
@@ -26,7 +25,7 @@ from mcphost.console import navigation, return_links
 from mcphost.console.purposes import PURPOSES
 from mcphost.console.signin import may_enter
 from mcphost.console.site import site
-from mcphost.identity.oauth.addresses import issuer_of
+from mcphost.identity.oauth.addresses import public_url
 from mcphost.tenants.access import permissions, require, tenant_for
 from mcphost.tenants.errors import InvalidError, UnknownTenantError
 from mcphost.tenants.models import Tenant
@@ -198,17 +197,6 @@ def show_refusal(request: HttpRequest, refusal: InvalidError) -> None:
     """Show the reasons of a refusal on the next page."""
     for sentence in chain.from_iterable(refusal.problems.values()):
         messages.error(request, sentence)
-
-
-def public_url(request: HttpRequest, path: str) -> str:
-    """Return the URL of a path of this server, for people and programs elsewhere.
-
-    The sender of a request chooses its Host, among the names and ports that are allowed: with
-    MCPHOST_PUBLIC_URL it is not looked at.
-    """
-    if settings.MCPHOST_PUBLIC_URL:
-        return f"{issuer_of(request.get_host())}{path}"
-    return request.build_absolute_uri(path)
 
 
 def mcp_url(request: HttpRequest, slug: str) -> str:

@@ -9,8 +9,8 @@ from django.core.mail import send_mail
 from django.http import HttpRequest
 from django.urls import reverse
 
-from mcphost.console.base import public_url
 from mcphost.identity.account_links import IssuedAccountLink
+from mcphost.identity.oauth.addresses import public_url
 
 INVITATION: Final = """{inviter} invites you, {user}, to join {tenant} as {role}.
 
@@ -37,16 +37,11 @@ def is_available() -> bool:
 
 def send(address: str, subject: str, text: str) -> bool:
     """Send a text; False if the server did not take it, or no server could. Not in a transaction: it takes seconds."""
-    one_line = " ".join(
-        subject.split()
-    )  # Python ends a header at more separators than Django refuses
+    # Python ends a header at more separators than Django refuses.
+    one_line = " ".join(subject.split())
     try:
         return send_mail(one_line, text, None, [address]) == 1
-    except (
-        OSError,
-        SMTPException,
-        ValueError,
-    ) as error:  # ValueError: an address that SMTP has not
+    except (OSError, SMTPException, ValueError) as error:  # ValueError: no address of SMTP
         log.warning("an e-mail could not be sent: %s", type(error).__name__)
         return False
 

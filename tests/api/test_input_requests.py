@@ -1,15 +1,17 @@
 """Input requests: lists with the filters of the console, single ones, their payloads, and cancelling."""
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from django.utils import timezone
 
+from mcphost.api.resources.input_requests import InputRequestQuery
 from mcphost.audit.models import Entry, Payload
 from mcphost.audit.records import ANSWER_RECEIVED, QUESTION_ASKED
 from mcphost.catalogue import services
 from mcphost.catalogue.fields import PrimitiveFields
+from mcphost.console.records.stages import QUESTION_STATES
 from mcphost.runtime.call import Client as MCPClient
 from tests.api.client import ApiClient
 from tests.api.conftest import ApiClients
@@ -56,6 +58,11 @@ def keys(client: ApiClient, path: str) -> list[str]:
     return [item["key"] for item in response.json()["items"]]
 
 
+def test_the_states_are_those_of_the_console() -> None:
+    choices, _ = get_args(InputRequestQuery.model_fields["state"].annotation)
+    assert set(get_args(choices)) == set(QUESTION_STATES)
+
+
 def test_each_filter_narrows_the_list(clients: ApiClients, stories: dict[str, Story]) -> None:
     future = "2099-01-01T00:00:00Z"
     expected = {
@@ -64,6 +71,7 @@ def test_each_filter_narrows_the_list(clients: ApiClients, stories: dict[str, St
         "state=overdue": ["late"],
         "state=declined": ["gone"],
         "state=answered": [],
+        "state=responded": ["gone"],
         "target=refund": ["gone"],
         "client=curs": ["gone"],
         'client="curs"': [],

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 from django.test import Client
 from django.utils import timezone
+from pytest_django.fixtures import Settings
 
 from mcphost.audit.models import Entry
 from mcphost.calls.states import QuestionState
@@ -129,6 +130,15 @@ def test_the_link_of_an_invitation_is_shown_once_and_works(cast: Cast, clients: 
     browser.post(link, {"_accept": "1"})
     assert Membership.objects.get(user=cast.member.user).role == "auditor"
     assert clients.owner.get(path).json()["state"] == "accepted"
+
+
+def test_a_link_has_the_public_address_and_not_the_host_of_its_request(
+    clients: ApiClients, settings: Settings
+) -> None:
+    settings.MCPHOST_PUBLIC_URL = "https://mcp.example.com"
+    settings.ALLOWED_HOSTS = [".example.com"]
+    _, response = clients.owner.made(INVITATIONS, MIA, Host="evil.example.com:4444")
+    assert response.json()["link"].startswith("https://mcp.example.com/admin/")
 
 
 def test_an_invitation_is_withdrawn_once_and_with_its_etag(clients: ApiClients) -> None:

@@ -14,6 +14,7 @@ from mcphost.api.operations import ApiOperation, operation
 from mcphost.api.problems import FieldFault, ProblemError, ProblemType, not_found
 from mcphost.api.representations import Fields, ListPage, NoFields, PagedQuery, Representation
 from mcphost.api.resources.calls import cursor_id
+from mcphost.identity.oauth.addresses import public_url
 from mcphost.tenants import invitations
 from mcphost.tenants.invitations import DAYS, MAX_DAYS, InvitationListing
 from mcphost.tenants.roles import Permission, Role
@@ -106,7 +107,7 @@ class InvitationCollection(Endpoint):
                 sets_up=body.sets_up,
             )
             address = reverse("admin:invitation", args=[issued.link])
-            link = call.request.build_absolute_uri(address)
+            link = public_url(call.request, address)
             return IssuedInvitationRepresentation(**_read(call, issued.id).model_dump(), link=link)
 
         return call.create(invite, lambda invitation: str(invitation.id))

@@ -24,23 +24,13 @@ from mcphost.catalogue.fields import PrimitiveFields, fingerprint
 from mcphost.catalogue.rows import PrimitiveRow
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.serving.execution import trials
-from mcphost.serving.execution.trials import REFUSAL, Trial, TrialEndedError, TrialRound
+from mcphost.serving.execution.trials import DEFINING, REFUSAL, Trial, TrialEndedError, TrialRound
 from mcphost.serving.user_slots import TRIALS
 from mcphost.tenants.roles import Permission
 
 RETRY_SECONDS: Final = 2
 _SALT: Final = "mcphost.api.trials"
 _SECONDS: Final = 24 * 3600
-_DEFINED: Final = (
-    "config",
-    "kind",
-    "title",
-    "description",
-    "scopes",
-    "time_limit_seconds",
-    "answer_within_seconds",
-)
-"""What a version has of a definition; icons say nothing about a call."""
 _CHANGED: Final = "The tool has changed since the trial began."
 
 
@@ -233,7 +223,7 @@ def _definition(row: PrimitiveRow, version_id: str) -> PrimitiveFields:
     version = selectors.version(row.id, UUID(version_id))
     if version is None:
         raise not_found()
-    defined = {name: version.snapshot[name] for name in _DEFINED}
+    defined = {name: version.snapshot[name] for name in DEFINING}
     return PrimitiveFields(name=row.name, primitive_type=PrimitiveType.TOOL, **defined)
 
 

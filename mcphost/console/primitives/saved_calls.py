@@ -1,6 +1,7 @@
 """Saved calls of a tool: run one or all again, one after another, and show what is not as expected."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from time import monotonic
 from typing import Any, Final
 from uuid import UUID
@@ -139,18 +140,11 @@ def _unanswerable(trial_round: TrialRound, responses: Mapping[str, Any]) -> str:
 
 def _next(trial: Trial, trial_round: TrialRound, responses: Mapping[str, Any]) -> Trial:
     """The next round of a trial. A refusal is told from a response by what it is."""
-    return Trial(
-        trial.operator,
-        trial.tenant,
-        trial.definition,
-        trial.arguments,
-        trial.host,
-        trial.source,
-        trial.primitive,
-        trial_round.state,
-        {key: REFUSAL if "error" in sent else sent for key, sent in responses.items()},
-        trial_round.tool_state,
-        trial.client,
+    return replace(
+        trial,
+        state=trial_round.state,
+        responses={key: REFUSAL if "error" in sent else sent for key, sent in responses.items()},
+        tool_state=trial_round.tool_state,
     )
 
 

@@ -47,7 +47,7 @@ from mcphost.console.tenants.client_programs import ExampleCall
 from mcphost.console.tenants.clients import Snippet, calling_programs
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.serving.execution import trials
-from mcphost.serving.execution.trials import REFUSAL, Trial, TrialEndedError
+from mcphost.serving.execution.trials import DEFINING, REFUSAL, Trial, TrialEndedError
 from mcphost.serving.user_slots import TRIALS, Busy
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
@@ -81,17 +81,6 @@ _UNFIT: Final = "The definition that is tried cannot be published any more."
 _SALT: Final = "mcphost.console.trials"
 _END_SALT: Final = f"{_SALT}:end"
 _SECONDS: Final = 24 * 3600
-_FIELDS: Final = (
-    "name",
-    "config",
-    "kind",
-    "title",
-    "description",
-    "scopes",
-    "time_limit_seconds",
-    "answer_within_seconds",
-)
-"""The fields of a definition; icons say nothing about a call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -487,7 +476,7 @@ def _page(request: HttpRequest, status: int = 200, **context: Any) -> HttpRespon
 
 
 def _definition(fields: PrimitiveFields) -> dict[str, Any]:
-    return {name: getattr(fields, name) for name in _FIELDS}
+    return {name: getattr(fields, name) for name in ("name", *DEFINING)}
 
 
 def _signed(request: SignedInRequest, carried: Carried) -> str:
@@ -512,7 +501,7 @@ def _read_end(request: HttpRequest) -> tuple[str, str, int]:
 
 def _salt(request: SignedInRequest) -> str:
     # With the names of the fields, so that a page of an earlier release is taken for lost.
-    form = ",".join((*Carried.__dataclass_fields__, *_FIELDS))
+    form = ",".join((*Carried.__dataclass_fields__, "name", *DEFINING))
     return f"{_SALT}:{form}:{request.user.pk}:{request.tenant.pk}"
 
 

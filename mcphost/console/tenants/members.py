@@ -18,7 +18,6 @@ from mcphost.console.base import (
     form_input,
     of_tenant,
     page_of,
-    public_url,
     show,
     show_refusal,
 )
@@ -27,6 +26,7 @@ from mcphost.console.forms.edits import Edit
 from mcphost.console.return_links import named_list_url
 from mcphost.console.tenants.tokens import asked_scopes
 from mcphost.identity import account_links
+from mcphost.identity.oauth.addresses import public_url
 from mcphost.tenants import invitations, services
 from mcphost.tenants.access import allowed, lock_open_tenant
 from mcphost.tenants.errors import InvalidError

@@ -24,7 +24,6 @@ from mcphost.console.base import (
     mcp_url,
     of_tenant,
     page_of,
-    public_url,
     query_text,
     show,
 )
@@ -32,6 +31,7 @@ from mcphost.console.forms import forms
 from mcphost.console.return_links import list_url, list_with
 from mcphost.console.tenants import clients
 from mcphost.identity import selectors, service_accounts, services
+from mcphost.identity.oauth.addresses import public_url
 from mcphost.identity.selectors import TokenListing
 from mcphost.identity.services import IssuedToken, TokenRequest
 from mcphost.tenants.models import Membership, Tenant

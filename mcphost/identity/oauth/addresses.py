@@ -7,6 +7,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from django.conf import settings
+from django.http import HttpRequest
 
 from mcphost.tenants.roles import CALL_TOOLS, LIST_TOOLS
 
@@ -29,6 +30,17 @@ def issuer_of(host: str) -> str:
     if settings.MCPHOST_PUBLIC_URL:
         scheme, host, *_ = urlsplit(settings.MCPHOST_PUBLIC_URL)
     return normal_origin(f"{scheme}://{host}")
+
+
+def public_url(request: HttpRequest, path: str) -> str:
+    """Return the URL of a path of this server, for people and programs elsewhere.
+
+    The sender of a request chooses its Host, among the names and ports that are allowed: with
+    MCPHOST_PUBLIC_URL it is not looked at.
+    """
+    if settings.MCPHOST_PUBLIC_URL:
+        return f"{issuer_of(request.get_host())}{path}"
+    return request.build_absolute_uri(path)
 
 
 def normal_origin(origin: str) -> str:

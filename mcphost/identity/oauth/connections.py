@@ -211,18 +211,20 @@ def connection_page(
     tenant_id: UUID, *, after: str = "", before: str = "", at: str = ""
 ) -> ConnectionPage:
     """Return the connections of a tenant that have not ended, in pages as `page_beside` makes them."""
-    rows = _of_tenant(tenant_id).filter(ended_at=None)
-    page = page_beside(rows, after=after, before=before, at=at, limit=PER_PAGE)
-    if page is None:
-        return ConnectionPage((), unknown=True)
-    return ConnectionPage(_listings(page.rows), page.after, page.before)
+    return _connection_page(_of_tenant(tenant_id), after, before, at, PER_PAGE)
 
 
 def own_connection_page(
     user_id: int, *, after: str = "", before: str = "", at: str = "", limit: int = PER_PAGE
 ) -> ConnectionPage:
     """Return a page of the connections of a user in open tenants that have not ended, the newest first."""
-    rows = _of_user(user_id).filter(ended_at=None)
+    return _connection_page(_of_user(user_id), after, before, at, limit)
+
+
+def _connection_page(
+    rows: QuerySet[Connection], after: str, before: str, at: str, limit: int
+) -> ConnectionPage:
+    rows = rows.filter(ended_at=None)
     page = page_beside(rows, after=after, before=before, at=at, limit=limit)
     if page is None:
         return ConnectionPage((), unknown=True)

@@ -68,6 +68,16 @@ PATIENCE_SECONDS: Final = 30.0
 """How much longer a round may take that waits for a link, which its time limit does not count."""
 MAX_MESSAGES: Final = 200
 MAX_BYTES: Final = 256 * 1024
+DEFINING: Final = (
+    "config",
+    "kind",
+    "title",
+    "description",
+    "scopes",
+    "time_limit_seconds",
+    "answer_within_seconds",
+)
+"""The fields of a tool, besides its name, that a trial runs; icons say nothing about a call."""
 CLIENT, SERVER = "client", "server"
 """The senders of messages."""
 REFUSED: Final = "The operator refused the request in the console."
