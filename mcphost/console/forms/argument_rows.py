@@ -184,8 +184,12 @@ def is_same(schema: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
 
 def _normal(schema: Mapping[str, Any]) -> bytes:
     required = sorted(schema.get("required", ()))
-    whole = {**schema, "properties": schema.get("properties", {}), "required": required}
-    return orjson.dumps(whole, option=orjson.OPT_SORT_KEYS)
+    return _canonical({**schema, "properties": schema.get("properties", {}), "required": required})
+
+
+def _canonical(value: Any) -> bytes:
+    """Return a value as JSON, to be compared: in Python, True is equal to 1."""
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
 
 
 def _check_root(schema: Mapping[str, Any]) -> None:
@@ -244,16 +248,13 @@ def _report_difference(rows: ArgumentRows, properties: Mapping[str, Any]) -> Non
     for row in rows.filled:
         name = row["name"].value()
         property_ = properties.get(name)
-        if row.errors or property_ is None or not _equal(row.as_property(), property_):
+        if (
+            row.errors
+            or property_ is None
+            or _canonical(row.as_property()) != _canonical(property_)
+        ):
             raise NoRowsError(f"The argument {name!r} has values that fields cannot show.")
     raise NoRowsError("It has names that fields cannot show.")
-
-
-def _equal(property_: Any, second: Any) -> bool:
-    # As JSON: in Python, True is equal to 1.
-    return orjson.dumps(property_, option=orjson.OPT_SORT_KEYS) == orjson.dumps(
-        second, option=orjson.OPT_SORT_KEYS
-    )
 
 
 def _text(value: Any) -> str:

@@ -141,9 +141,8 @@ class _ChangesReader:
     ) -> Sequence[FieldChange] | None:
         """Return the texts that differ; None if these lines are too many for what remains."""
         pairs = [(before.get(label, ""), after.get(label, "")) for label in {**before, **after}]
-        lines = sum(
-            old.count("\n") + new.count("\n") + 2 for old, new in pairs if old != new
-        )  # before they are compared: that is what takes time
+        # Counted before they are compared, which takes the time.
+        lines = sum(old.count("\n") + new.count("\n") + 2 for old, new in pairs if old != new)
         if self._lines + lines > MAX_COMPARED:
             return None
         self._lines += lines
@@ -172,12 +171,8 @@ def _primitive_texts(
     after = _texts(served)
     if changed(served, working):
         after[_DRAFT] = as_text(_members(working))
-        before[_DRAFT] = after[_DRAFT] if old and _is_same(working_copy(old), working) else ""
+        before[_DRAFT] = after[_DRAFT] if old and not changed(working_copy(old), working) else ""
     return before, after
-
-
-def _is_same(before: PrimitiveFields, after: PrimitiveFields) -> bool:
-    return not changed(before, after)
 
 
 def _texts(fields: PrimitiveFields) -> dict[str, str]:
