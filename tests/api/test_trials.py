@@ -6,10 +6,12 @@ from uuid import uuid4
 
 import pytest
 
+from mcphost.api.resources.trials import ONCE
 from mcphost.audit.models import Entry
 from mcphost.audit.records import ROUND_FINISHED
 from mcphost.catalogue import services
 from mcphost.catalogue.fields import PrimitiveFields
+from mcphost.identity.models import IdempotencyKey
 from mcphost.routing import process
 from mcphost.serving.user_slots import TRIALS
 from tests.api.client import ApiClient
@@ -113,11 +115,18 @@ def test_a_trial_waits_for_another_one_of_the_user(
     assert (response.status_code, response.headers["Retry-After"]) == (429, "2")
 
 
-def test_a_repeated_trial_runs_once(clients: ApiClients, tool: str) -> None:
-    bodies = {
-        clients.owner.send(
-            "POST", f"{tool}/try", {"arguments": {"item": "tea"}}, Idempotency_Key="one"
-        ).content
-        for _ in range(2)
-    }
-    assert len(bodies) == 1
+def test_a_repeated_trial_runs_once_and_what_it_was_about_is_not_stored(
+    clients: ApiClients, tool: str
+) -> None:
+    def send() -> Any:
+        body = {"arguments": {"item": "canary"}}
+        return clients.owner.send("POST", f"{tool}/try", body, Idempotency_Key="one")
+
+    first, second = send(), send()
+    members = first.json()
+    assert "canary" in str(members["input_requests"])
+    assert second.headers["Idempotent-Replayed"] == "true"
+    assert second.json() == {**members, **dict.fromkeys(ONCE)}
+    assert second.headers["ETag"] == first.headers["ETag"]
+    validator("#/components/schemas/Trial").validate(second.json())
+    assert not any("canary" in row.body for row in IdempotencyKey.objects.all())

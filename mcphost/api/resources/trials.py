@@ -15,6 +15,7 @@ from pydantic import Field
 
 from mcphost.api.call import ApiCall
 from mcphost.api.endpoint import Endpoint
+from mcphost.api.etags import etag_of
 from mcphost.api.operations import ApiOperation, operation
 from mcphost.api.problems import FieldFault, ProblemError, ProblemType, not_found
 from mcphost.api.representations import Fields, Representation
@@ -29,6 +30,10 @@ from mcphost.serving.user_slots import TRIALS
 from mcphost.tenants.roles import Permission
 
 RETRY_SECONDS: Final = 2
+ONCE: Final = frozenset(
+    {"result", "input_requests", "invalid", "state", "error", "detail", "messages"}
+)
+"""What a call is about: recorded encrypted, and so not stored for a repeated request."""
 _SALT: Final = "mcphost.api.trials"
 _SECONDS: Final = 24 * 3600
 _CHANGED: Final = "The tool has changed since the trial began."
@@ -65,7 +70,8 @@ class TrialRepresentation(Representation):
     `result` is the tool's, as a client receives it. `input_requests` are by key, and wait for responses;
     `invalid` says by key why the last responses were not accepted. `detail` is where and why a script
     failed. `messages` are the notifications that a client would receive; `dropped` counts those that
-    were too many.
+    were too many. A repeated request is answered with null for all that says what the call was about
+    (`result` to `messages`): the record of the call has it.
     """
 
     call_id: UUID
@@ -73,13 +79,16 @@ class TrialRepresentation(Representation):
     seconds: float
     outcome: Literal["complete", "input_required", "refused"]
     result: dict[str, Any] | None
-    input_requests: dict[str, dict[str, Any]]
-    invalid: dict[str, str]
+    input_requests: dict[str, dict[str, Any]] | None
+    invalid: dict[str, str] | None
     state: str | None
     error: TrialErrorRepresentation | None
-    detail: str
-    messages: list[dict[str, Any]]
+    detail: str | None
+    messages: list[dict[str, Any]] | None
     dropped: int
+
+    def etag(self) -> str:
+        return etag_of(self.model_copy(update=dict.fromkeys(ONCE)).encoded())
 
     @classmethod
     def of(cls, trial_round: TrialRound, state: str | None) -> Self:
@@ -125,6 +134,7 @@ class ToolTrial(Endpoint):
             Permission.EDIT_TOOLS,
             TrialRepresentation,
             body=TrialFields,
+            once=ONCE,
             example={"arguments": {}},
         )
     )
@@ -146,6 +156,7 @@ class ToolTrialContinuation(Endpoint):
             Permission.EDIT_TOOLS,
             TrialRepresentation,
             body=TrialResponseFields,
+            once=ONCE,
             example={
                 "state": "of the round before",
                 "responses": {"sure": {"action": "accept", "content": {"sure": True}}},

@@ -13,6 +13,9 @@ BASE64: Final = "The content of the file in Base64."
 _STYLES: Final = ("form", "spaceDelimited", "pipeDelimited", "deepObject")
 _SCALARS: Final = frozenset({"string", "number", "integer", "boolean"})
 _MAX_LEVELS: Final = 50
+_MAX_PARTS: Final = 1_000
+"""Schemas that one form may be composed of, each counted wherever it is referred to: two references of a
+schema to itself would be read without end."""
 _NO_TEXT: Final = re.compile(
     r"(image|audio|video|font)/(?!svg\+xml)\S+|application/(octet-stream|pdf|zip|gzip)",
     re.IGNORECASE,
@@ -45,10 +48,12 @@ class FormReader:
         self._references = references
         self._schemas = schemas
         self._notes = notes
+        self._parts_read = 0
 
     def read(self, media: Mapping[str, Any], *, with_files: bool) -> FormDescription:
         """Return the form of a media type. Raises UnsupportedError."""
         name = "multipart/form-data" if with_files else "application/x-www-form-urlencoded"
+        self._parts_read = 0
         members = self._members(media.get("schema"), 0)
         if not members.properties and members.further in (None, False):
             raise UnsupportedError(f"its {name} does not say which fields it has")
@@ -128,6 +133,9 @@ class FormReader:
         node = self._references.follow(schema)
         if node is None or isinstance(node, bool) or level > _MAX_LEVELS:
             return _FormMembers({}, frozenset())
+        self._parts_read += 1
+        if self._parts_read > _MAX_PARTS:
+            raise UnsupportedError(f"its form is composed of more than {_MAX_PARTS} schemas")
         if not isinstance(node, Mapping):
             raise UnsupportedError("a schema is not an object")
         beside = schema if isinstance(schema, Mapping) and schema is not node else {}

@@ -130,6 +130,38 @@ def test_no_value_in_any_place_of_a_document_causes_a_fault(value: Any) -> None:
             assert [each.fault for each in operations(document) if each.fault] == [], path
 
 
+TWICE = [{"$ref": "#/components/schemas/x"}] * 2
+COMPOSED: dict[str, dict[str, Any]] = {
+    "itself": {"x": {"allOf": TWICE}},
+    "another": {"x": {"allOf": [{"$ref": "#/components/schemas/y"}]}, "y": {"oneOf": TWICE}},
+    "levels": {
+        "x": {"anyOf": [{"$ref": "#/components/schemas/l0"}] * 10},
+        **{
+            f"l{n}": {"allOf": [{"$ref": f"#/components/schemas/l{n + 1}"}] * 10} for n in range(20)
+        },
+    },
+}
+
+
+@pytest.mark.parametrize(
+    "media_type", ["application/json", "application/x-www-form-urlencoded", "multipart/form-data"]
+)
+@pytest.mark.parametrize("schemas", COMPOSED.values(), ids=COMPOSED)
+def test_a_body_that_is_composed_of_itself_is_refused(
+    schemas: dict[str, Any], media_type: str
+) -> None:
+    content = {media_type: {"schema": {"$ref": "#/components/schemas/x"}}}
+    document = {
+        "openapi": "3.1.0",
+        "servers": [{"url": "https://api.example.com"}],
+        "paths": {"/a": {"post": {"requestBody": {"content": content}}}},
+        "components": {"schemas": schemas},
+    }
+    (operation,) = operations(document)
+    assert operation.problem
+    assert not operation.fault
+
+
 def test_a_list_index_with_too_many_digits_in_a_reference_is_reported() -> None:
     path = ("paths", "/a/{id}{n}?x=1", "post", "parameters", 0)
     document = with_value(path, {"$ref": f"#/servers/{'9' * 5_000}"})
