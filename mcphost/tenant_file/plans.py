@@ -71,6 +71,15 @@ class Plan:
     grants: Sequence[str]
     primitives: Sequence[PreparedChange]
 
+    @property
+    def changed_tools(self) -> Sequence[str]:
+        """The names of tools that exist and that the file changes, or removes."""
+        return [
+            change.row.name
+            for change in self.primitives
+            if change.row.primitive_type == PrimitiveType.TOOL.value
+        ]
+
 
 def make_plan(
     tenant_id: UUID, data: bytes, permissions: Collection[Permission] = ALL_PERMISSIONS

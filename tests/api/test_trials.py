@@ -107,6 +107,36 @@ def test_a_state_belongs_to_its_user_and_its_definition(clients: ApiClients, too
     assert call["state"] == "cancelled"
 
 
+@pytest.mark.parametrize("change", ["disable", "archive", "roll-back", "file", "delete"])
+def test_a_trial_ends_when_its_tool_is_changed_or_removed(
+    clients: ApiClients, tool: str, change: str
+) -> None:
+    owner = clients.owner
+    version = owner.get(f"{tool}/versions").json()["items"][0]["id"]
+    if change == "delete":  # only what is archived can be deleted
+        assert owner.send("POST", f"{tool}/archive", {}, etag="*").status_code == 200
+    asking = tried(clients.operator, tool, arguments={"item": "tea"})
+    call = f"/api/v1/tenants/acme/calls/{asking['call_id']}"
+    assert owner.get(call).json()["state"] != "cancelled"
+    if change == "roll-back":
+        description = {"description": "Another."}
+        assert owner.send("PATCH", tool, description, etag="*").status_code == 200
+        assert owner.send("POST", f"{tool}/publish", {}, etag="*").status_code == 200
+        body = {"version_id": version}
+        assert owner.send("POST", f"{tool}/roll-back", body, etag="*").status_code == 200
+    elif change == "delete":
+        assert owner.send("DELETE", tool, etag="*").status_code == 204
+    elif change == "file":
+        file = "/api/v1/tenants/acme/file"
+        content = owner.get(file).json()["content"].replace("Order.", "Another.")
+        digest = owner.send("POST", f"{file}/plan", {"content": content}).json()["digest"]
+        body = {"content": content, "digest": digest}
+        assert owner.send("POST", f"{file}/apply", body).status_code == 200
+    else:
+        assert owner.send("POST", f"{tool}/{change}", {}, etag="*").status_code == 200
+    assert owner.get(call).json()["state"] == "cancelled"
+
+
 def test_a_trial_waits_for_another_one_of_the_user(
     cast: Cast, clients: ApiClients, tool: str
 ) -> None:

@@ -1,6 +1,5 @@
 """Functions that a deployment has broken stop nothing else of the tenants that published them."""
 
-import sys
 from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
@@ -14,13 +13,13 @@ from mcphost.catalogue import compiling, kinds, selectors
 from mcphost.catalogue.seeding import publish_functions
 from mcphost.console.primitives.form import author_texts
 from mcphost.kinds.primitive_types import PrimitiveType
-from mcphost.kinds.python.discovery import PREFIX
 from mcphost.kinds.python.kind import PythonKind
 from mcphost.tenants.fields import TenantFields
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.services import create_tenant
 from tests.catalogue.memory_kind import ACTOR
 from tests.kinds.python.broken_files import FILES, FUNCTIONS, GOOD, write_all
+from tests.tool_modules import restored_modules
 
 pytestmark = pytest.mark.django_db
 
@@ -51,23 +50,20 @@ def load(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def tenant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[UUID]:
     """A tenant that published functions of all files, before the files got their mistakes."""
-    modules = set(sys.modules)
-    before, after = tmp_path / "before", tmp_path / "after"
-    before.mkdir()
-    after.mkdir()
-    for name in (*FUNCTIONS, *FILES):
-        (before / f"{name}.py").write_text(BEFORE.format(name=name))
-    (before / "zz_good.py").write_text(GOOD)
-    load(before, monkeypatch)
-    tenant = create_tenant("acme", TenantFields(title="Acme"), actor=ACTOR).id
-    rows = publish_functions(tenant, [name for name, _ in kinds.functions()], ACTOR)
-    assert len(rows) == 2 * (len(FUNCTIONS) + len(FILES)) + 1
-    write_all(after)
-    load(after, monkeypatch)
-    yield tenant
-    for name in set(sys.modules) - modules:
-        if name.startswith(PREFIX):
-            del sys.modules[name]
+    with restored_modules():
+        before, after = tmp_path / "before", tmp_path / "after"
+        before.mkdir()
+        after.mkdir()
+        for name in (*FUNCTIONS, *FILES):
+            (before / f"{name}.py").write_text(BEFORE.format(name=name))
+        (before / "zz_good.py").write_text(GOOD)
+        load(before, monkeypatch)
+        tenant = create_tenant("acme", TenantFields(title="Acme"), actor=ACTOR).id
+        rows = publish_functions(tenant, [name for name, _ in kinds.functions()], ACTOR)
+        assert len(rows) == 2 * (len(FUNCTIONS) + len(FILES)) + 1
+        write_all(after)
+        load(after, monkeypatch)
+        yield tenant
 
 
 def test_every_page_and_command_serves_working_tools_and_names_the_broken_ones(

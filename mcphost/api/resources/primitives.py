@@ -18,6 +18,7 @@ from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.catalogue.rows import PrimitiveRow
 from mcphost.catalogue.states import PrimitiveState, PrimitiveVerb
 from mcphost.kinds.primitive_types import PrimitiveType
+from mcphost.serving.execution import trials
 from mcphost.tenants.roles import Permission
 
 SERVICES: Final[Mapping[PrimitiveVerb, Callable[..., PrimitiveRow]]] = {
@@ -260,10 +261,13 @@ class PrimitiveObject(Endpoint):
     def delete(
         self, call: ApiCall, primitive_type: PrimitiveType, primitive_id: UUID
     ) -> HttpResponse:
-        return call.remove(
-            lambda: read_primitive(call, primitive_type, primitive_id),
-            lambda: services.delete(primitive_id, call.actor),
-        )
+        row = row_of(call, primitive_type, primitive_id)
+
+        def delete() -> None:
+            services.delete(primitive_id, call.actor)
+            trials.end_of(row, trials.DELETED, call.actor)
+
+        return call.remove(lambda: read_primitive(call, primitive_type, primitive_id), delete)
 
 
 class PrimitivePublication(Endpoint):
@@ -309,10 +313,13 @@ class PrimitiveTransition(Endpoint):
         primitive_id: UUID,
         verb: PrimitiveVerb,
     ) -> HttpResponse:
-        return call.change(
-            lambda: read_primitive(call, primitive_type, primitive_id),
-            lambda: PrimitiveRepresentation.of(SERVICES[verb](primitive_id, call.actor)),
-        )
+        def change() -> PrimitiveRepresentation:
+            row = SERVICES[verb](primitive_id, call.actor)
+            if verb in trials.ENDED_BY:
+                trials.end_of(row, trials.ENDED_BY[verb], call.actor)
+            return PrimitiveRepresentation.of(row)
+
+        return call.change(lambda: read_primitive(call, primitive_type, primitive_id), change)
 
 
 def _update(

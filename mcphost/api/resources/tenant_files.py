@@ -10,6 +10,7 @@ from mcphost.api.call import ApiCall
 from mcphost.api.endpoint import Endpoint
 from mcphost.api.operations import ApiOperation, operation
 from mcphost.api.representations import Fields, Representation
+from mcphost.serving.execution import trials
 from mcphost.tenant_file.exports import export
 from mcphost.tenant_file.plans import Plan, apply_plan, make_plan
 from mcphost.tenants.access import permissions
@@ -117,6 +118,7 @@ class TenantFileApplication(Endpoint):
 
         def apply() -> PlanRepresentation:
             apply_plan(plan, call.actor, body.digest)
+            trials.end_all(call.tenant.pk, plan.changed_tools, trials.FILE_APPLIED, call.actor)
             return PlanRepresentation.of(plan)
 
         return call.perform(apply)

@@ -16,6 +16,7 @@ from mcphost.api.resources.primitives import PrimitiveRepresentation, read_primi
 from mcphost.catalogue import selectors, services
 from mcphost.catalogue.rows import VersionRow
 from mcphost.kinds.primitive_types import PrimitiveType
+from mcphost.serving.execution import trials
 from mcphost.tenants.roles import Permission
 
 VERSION_EXAMPLE: Final = "3f0a8a52-6f5c-4c57-9f0e-1d2f0a7c9b11"
@@ -153,9 +154,9 @@ class RollBack(Endpoint):
         primitive_type: PrimitiveType,
         primitive_id: UUID,
     ) -> HttpResponse:
-        return call.change(
-            lambda: read_primitive(call, primitive_type, primitive_id),
-            lambda: PrimitiveRepresentation.of(
-                services.roll_back(primitive_id, body.version_id, call.actor, note=body.note)
-            ),
-        )
+        def roll_back() -> PrimitiveRepresentation:
+            row = services.roll_back(primitive_id, body.version_id, call.actor, note=body.note)
+            trials.end_of(row, trials.ROLLED_BACK, call.actor)
+            return PrimitiveRepresentation.of(row)
+
+        return call.change(lambda: read_primitive(call, primitive_type, primitive_id), roll_back)

@@ -30,7 +30,6 @@ from mcphost.console.primitives.planned_changes import (
     shown_changes,
     shown_problems,
 )
-from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.sealing.tokens import SealError
 from mcphost.serving.execution import trials
 from mcphost.serving.user_slots import IMPORTS, Busy
@@ -53,7 +52,6 @@ _MOVED: Final = (
 )
 _INVALID: Final = "Nothing can be applied before the file is corrected."
 _UNSEALED: Final = "The file cannot be kept: the keys cannot be read."
-_ENDED_TRIAL: Final = "A file was applied that changes the tool."
 _BUSY: Final = {
     Busy.USER: "Another file or document of yours is being read. Try again when that has ended.",
     Busy.TENANT: "Another user of this tenant compares a file or imports a document now. Try again in a moment.",
@@ -186,18 +184,13 @@ def _apply(request: SignedInRequest, form: TenantFileForm, review: Review) -> bo
         apply_plan(review.plan, actor(request), digest)
     except MovedError:
         return False
-    _end_trials(request, review.plan)
+    trials.end_all(
+        request.tenant.pk, review.plan.changed_tools, trials.FILE_APPLIED, actor(request)
+    )
     if review.kept is not None:
         documents.forget(DocumentOwner(request.tenant.pk, request.user.pk), review.kept)
     messages.success(request, f"The file was applied: {review.summary}.")
     return True
-
-
-def _end_trials(request: SignedInRequest, applied: Plan) -> None:
-    """End the trials of tools that the file has changed or ended."""
-    for change in applied.primitives:
-        if change.row.primitive_type == PrimitiveType.TOOL.value:
-            trials.end_all(request.tenant.pk, change.row.name, _ENDED_TRIAL, actor(request))
 
 
 def _show(request: SignedInRequest, form: TenantFileForm, review: Review) -> HttpResponseBase:

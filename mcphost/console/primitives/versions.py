@@ -85,11 +85,6 @@ _AFFECTED = (
 
 
 _TRIALS = " Its trials are over: an answer to one is refused."
-_TRIAL_ENDS: Mapping[PrimitiveVerb, str] = {
-    PrimitiveVerb.DISABLE: "The tool was disabled.",
-    PrimitiveVerb.ARCHIVE: "The tool was archived.",
-}
-"""The changes that end the trials of a tool, and the reason that these are given."""
 
 
 class RollBackForm(forms.ConsoleForm):
@@ -165,7 +160,7 @@ def roll_back(
         )
         if form.is_valid():
             if done:
-                _end_trials(request, row, "Another version of the tool is served.")
+                trials.end_of(row, trials.ROLLED_BACK, actor(request))
                 messages.success(request, f"{row.name}: version {restored.label} is served again.")
             return redirect(
                 return_links.row_url(request, WORDS[primitive_type].detail, tenant.slug, row.id)
@@ -224,8 +219,8 @@ def move(
         elif primitive_verb is PrimitiveVerb.ENABLE:
             more = {"version": query_text(request.POST, BASED_ON)}
         if _run_service(request, row, lambda: service(row.id, actor(request), **more)):
-            if primitive_verb in _TRIAL_ENDS:
-                _end_trials(request, row, _TRIAL_ENDS[primitive_verb])
+            if primitive_verb in trials.ENDED_BY:
+                trials.end_of(row, trials.ENDED_BY[primitive_verb], actor(request))
             messages.success(request, sentence.format(row.name))
         return redirect(
             return_links.row_url(request, WORDS[primitive_type].detail, tenant.slug, row.id)
@@ -252,7 +247,7 @@ def delete(
     form = PrimitiveDeleteForm(row, *form_input(request))
     if request.method == "POST" and form.is_valid():
         if _run_service(request, row, lambda: services.delete(row.id, actor(request))):
-            _end_trials(request, row, "The tool was deleted.")
+            trials.end_of(row, trials.DELETED, actor(request))
             messages.success(request, f"{row.name} is deleted.")
         return redirect(
             return_links.named_list_url(request, WORDS[primitive_type].listing, tenant.slug)
@@ -293,7 +288,7 @@ def bulk(
                 services.publish(row.id, actor(request), based_on=based_on, was=was)
             else:
                 services.disable(row.id, actor(request))
-                _end_trials(request, row, _TRIAL_ENDS[PrimitiveVerb.DISABLE])
+                trials.end_of(row, trials.ENDED_BY[PrimitiveVerb.DISABLE], actor(request))
         except CatalogueError as refusal:
             messages.error(request, f"{row.name} was left as it is. {_refusal_text(row, refusal)}")
         else:
@@ -339,12 +334,6 @@ def _version_of(row: PrimitiveRow, version_id: UUID) -> tuple[VersionRow, Versio
 
 def _trials_of(row: PrimitiveRow) -> str:
     return _TRIALS if row.primitive_type is PrimitiveType.TOOL else ""
-
-
-def _end_trials(request: SignedInRequest, row: PrimitiveRow, reason: str) -> None:
-    """End the trials of a tool, so that none goes on and none is listed as open."""
-    if row.primitive_type is PrimitiveType.TOOL:
-        trials.end_all(row.tenant_id, row.name, reason, actor(request))
 
 
 def _under_way(row: PrimitiveRow, *, going_on: bool) -> str:

@@ -8,7 +8,7 @@ of its own, so it is no `requestState`, and a `requestState` is none of a trial'
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -17,6 +17,7 @@ from uuid import UUID
 import orjson
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.utils import timezone
 
 from mcphost.audit import call_list
@@ -24,9 +25,11 @@ from mcphost.audit.records import Actor, new_id
 from mcphost.catalogue import selectors as catalogue
 from mcphost.catalogue.drafts import compile_draft
 from mcphost.catalogue.fields import PrimitiveFields
+from mcphost.catalogue.rows import PrimitiveRow
 from mcphost.catalogue.snapshots import ToolSnapshot
-from mcphost.catalogue.states import PrimitiveState
+from mcphost.catalogue.states import PrimitiveState, PrimitiveVerb
 from mcphost.identity.selectors import person_in
+from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.protocol import messages
 from mcphost.protocol.errors import INTERNAL_ERROR, ProtocolError
 from mcphost.protocol.exchange import Exchange, Meta
@@ -80,6 +83,16 @@ DEFINING: Final = (
 """The fields of a tool, besides its name, that a trial runs; icons say nothing about a call."""
 CLIENT, SERVER = "client", "server"
 """The senders of messages."""
+DELETED: Final = "The tool was deleted."
+ROLLED_BACK: Final = "Another version of the tool is served."
+FILE_APPLIED: Final = "A file was applied that changes the tool."
+ENDED_BY: Final[Mapping[PrimitiveVerb, str]] = MappingProxyType(
+    {
+        PrimitiveVerb.DISABLE: "The tool was disabled.",
+        PrimitiveVerb.ARCHIVE: "The tool was archived.",
+    }
+)
+"""The changes of state that end the trials of a tool, and the reason that these are given."""
 REFUSED: Final = "The operator refused the request in the console."
 _ENDING: Final = frozenset({PrimitiveState.DISABLED, PrimitiveState.ARCHIVED})
 """A tool that comes into one of these states accepts no response any more, not of a trial either."""
@@ -260,10 +273,23 @@ def end(call: UUID, tenant: UUID, reason: str, actor: Actor) -> None:
     cancelling.cancel(call, tenant, reason, actor)
 
 
-def end_all(tenant: UUID, target: str, reason: str, actor: Actor) -> None:
-    """End the trials of a tool that wait for their operators: the tool that they tried is another one now, or gone."""
-    for call in call_list.open_trials(tenant, target, timezone.now()):
-        end(call, tenant, reason, actor)
+def end_all(tenant: UUID, tools: Iterable[str], reason: str, actor: Actor) -> None:
+    """End the trials that wait for their operators, of tools that are changed or removed now; in a
+    transaction, when it is committed."""
+
+    def end_each() -> None:
+        for tool in names:
+            for call in call_list.open_trials(tenant, tool, timezone.now()):
+                end(call, tenant, reason, actor)
+
+    names = list(tools)
+    transaction.on_commit(end_each)
+
+
+def end_of(row: PrimitiveRow, reason: str, actor: Actor) -> None:
+    """End the trials of a primitive as `end_all` does; only tools have any."""
+    if row.primitive_type is PrimitiveType.TOOL:
+        end_all(row.tenant_id, [row.name], reason, actor)
 
 
 class _Prepared(NamedTuple):
@@ -296,7 +322,7 @@ def _tool_state(trial: Trial) -> str:
     if not trial.state:
         return now
     if row is None:
-        raise TrialEndedError("The tool was deleted.")
+        raise TrialEndedError(DELETED)
     if row.state in _ENDING and now != trial.tool_state:
         raise TrialEndedError(f"The tool was {row.state.value}.")
     return trial.tool_state

@@ -449,6 +449,7 @@ EXEMPT: Mapping[str, str] = {
     "serving.execution.links.confirm": "calls confirm_link, which is walked",
     "serving.execution.trials.end": "calls cancelling.cancel, which is walked",
     "serving.execution.trials.end_all": "calls cancelling.cancel, which is walked",
+    "serving.execution.trials.end_of": "calls cancelling.cancel, which is walked",
     "tenants.access.lock_account": _ASKS,
     "tenants.access.lock_open_tenant": _ASKS,
     "tenants.access.lock_tenant": _ASKS,

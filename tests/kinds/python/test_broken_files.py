@@ -23,6 +23,7 @@ from tests.kinds.python.broken_files import (
     whole_file,
     write_all,
 )
+from tests.tool_modules import restored_modules
 
 SHORT = 0.3
 """Seconds for files that never end."""
@@ -30,10 +31,8 @@ SHORT = 0.3
 
 @pytest.fixture(autouse=True)
 def _unloaded() -> Iterator[None]:
-    before = set(sys.modules)
-    yield
-    for name in set(sys.modules) - before:
-        del sys.modules[name]
+    with restored_modules():
+        yield
 
 
 def found_in(folder: Path, text: str, seconds: float = 10) -> FoundFunctions:

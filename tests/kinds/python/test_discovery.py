@@ -12,6 +12,7 @@ import pytest
 from mcphost.kinds.kind import KindError
 from mcphost.kinds.python.discovery import discover
 from mcphost.kinds.python.kind import PythonKind
+from tests.tool_modules import restored_modules
 
 Write = Callable[..., Path]
 PATIENCE = 60.0
@@ -20,7 +21,6 @@ PATIENCE = 60.0
 @pytest.fixture
 def write(tmp_path: Path) -> Iterator[Write]:
     """Write files into a folder `tools`, and unload their modules afterwards."""
-    before = set(sys.modules)
     folder = tmp_path / "tools"
     folder.mkdir()
 
@@ -29,9 +29,8 @@ def write(tmp_path: Path) -> Iterator[Write]:
             (folder / f"{name}.py").write_text(dedent(text))
         return folder
 
-    yield write
-    for name in set(sys.modules) - before:
-        del sys.modules[name]
+    with restored_modules():
+        yield write
 
 
 GOOD = """

@@ -8,6 +8,7 @@ from textwrap import dedent
 import pytest
 
 from mcphost.kinds.python.discovery import discover
+from tests.tool_modules import restored_modules
 
 Write = Callable[..., Path]
 
@@ -66,7 +67,6 @@ ORDERS = """
 @pytest.fixture
 def write(tmp_path: Path) -> Iterator[Write]:
     """Write files into a folder `tools`, and unload their modules afterwards."""
-    before = set(sys.modules)
     folder = tmp_path / "tools"
     folder.mkdir()
 
@@ -75,9 +75,8 @@ def write(tmp_path: Path) -> Iterator[Write]:
             (folder / f"{name}.py").write_text(dedent(text))
         return folder
 
-    yield write
-    for name in set(sys.modules) - before:
-        del sys.modules[name]
+    with restored_modules():
+        yield write
 
 
 def test_files_can_import_each_other_and_are_loaded_once(write: Write) -> None:

@@ -1,7 +1,6 @@
 """A changed file is loaded again, without the process being restarted."""
 
 import os
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 from mcphost.kinds.functions.program import FunctionProgram
 from mcphost.kinds.kind import KindError
 from mcphost.kinds.python.kind import PythonKind, Reload
+from tests.tool_modules import restored_modules
 
 Save = Callable[..., None]
 
@@ -23,12 +23,10 @@ UNTYPED = "from mcphost.sdk import tool\n@tool\ndef one(x: set.missing) -> int: 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    before = set(sys.modules)
     made = tmp_path / "tools"
     made.mkdir()
-    yield made
-    for name in set(sys.modules) - before:
-        del sys.modules[name]
+    with restored_modules():
+        yield made
 
 
 @pytest.fixture
