@@ -26,7 +26,7 @@ from mcphost.audit.records import (
 from mcphost.audit.selectors import PAGE, Cursor, EntryFilter, call_entries
 from mcphost.audit.summaries import follower, search
 from mcphost.audit.summaries.batches import ERROR
-from mcphost.audit.summaries.search import EXPIRING, NO_ERROR
+from mcphost.audit.summaries.search import NO_ERROR
 from mcphost.audit.timeline import (
     CANCELLED,
     DECLINED,
@@ -48,7 +48,7 @@ MAX_WAITING = 200
 
 WITH_QUESTIONS, REFUSED = "asked", "refused"
 
-GROUPS = (ERROR, NO_ERROR, EXPIRING)
+GROUPS = (ERROR, NO_ERROR)
 """Outcomes by which calls can be found that are no states of calls."""
 
 _WAITED = frozenset({OPEN, EXPIRED})

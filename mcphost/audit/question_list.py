@@ -11,12 +11,13 @@ from mcphost.audit.selectors import PAGE, Cursor
 from mcphost.audit.summaries import follower
 from mcphost.audit.summaries.question_search import (
     Counted,
+    Expiry,
     QuestionFilter,
     condition_of,
     find_questions,
 )
 
-__all__ = ["Counted", "QuestionFilter"]
+__all__ = ["Counted", "Expiry", "QuestionFilter"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,20 @@ from uuid import UUID
 from django.utils import timezone
 
 from mcphost.audit import call_list, question_list
-from mcphost.audit.question_list import QuestionFilter, RecordedQuestion
+from mcphost.audit.question_list import Expiry, QuestionFilter, RecordedQuestion
 from mcphost.audit.timeline import OPEN
 from mcphost.catalogue import selectors as catalogue
 from mcphost.listings.calls import UNCERTAIN, with_task
 from mcphost.listings.exports import Row, Rows
 from mcphost.listings.question_texts import whole_texts_of
-from mcphost.listings.stages import OVERDUE, RESPONDED, RESPONDED_STATES, STAGES
+from mcphost.listings.stages import (
+    EXPIRES_SOON,
+    EXPIRING,
+    OVERDUE,
+    RESPONDED,
+    RESPONDED_STATES,
+    STAGES,
+)
 from mcphost.runtime.call import Delivery
 from mcphost.serving.execution import audit_records
 from mcphost.tasks import listing as tasks
@@ -70,10 +77,12 @@ class ListedInputRequest:
 
 
 def in_stage(filters: QuestionFilter, stage: str, now: datetime) -> QuestionFilter:
-    """Return the filter with a stage, with those with a response, or with the calls that are overdue; an empty
-    stage is any."""
+    """Return the filter with a stage, with those with a response, with those that expire soon, or with the calls
+    that are overdue; an empty stage is any."""
     if stage == RESPONDED:
         return replace(filters, states=RESPONDED_STATES)
+    if stage == EXPIRING:
+        return replace(filters, states=(OPEN,), expires=Expiry(now, now + EXPIRES_SOON))
     if stage != OVERDUE:
         return replace(filters, states=STAGES.get(stage, ()))
     overdue = call_list.overdue(filters.tenants, catalogue.targets(filters.tenants), now)
@@ -172,7 +181,7 @@ def input_request_row(row: ListedInputRequest) -> Row:
 
 def is_in_stage(row: ListedInputRequest, stage: str) -> bool:
     """Whether a row that the filter selected is shown: not as open if its task has the answer already."""
-    return stage not in (OPEN, OVERDUE) or row.is_open
+    return stage not in (OPEN, OVERDUE, EXPIRING) or row.is_open
 
 
 def still_open_keys(task_calls: Iterable[UUID | None]) -> frozenset[tuple[UUID, str]]:

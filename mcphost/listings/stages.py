@@ -1,6 +1,7 @@
 """How input requests end, as lists filter and figures count it."""
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Final
 
 STAGES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -16,6 +17,9 @@ STAGES: Final[Mapping[str, tuple[str, ...]]] = {
 """The stages, with the endings that each counts. Together they are all that was asked."""
 OVERDUE: Final = "overdue"
 """Those that are open for longer than the target time of their tool."""
+EXPIRING: Final = "expiring"
+EXPIRES_SOON: Final = timedelta(minutes=10)
+"""Those of clients that are open and expire within this time."""
 RESPONDED: Final = "responded"
 """Those with any response: the time to respond is measured of these."""
 RESPONDED_STATES: Final = ("accept", "received", "decline", "cancel", "invalid", "failed")

@@ -69,6 +69,7 @@ def test_each_filter_narrows_the_list(clients: ApiClients, stories: dict[str, St
         "": ["late", "gone"],
         "state=open": ["late"],
         "state=overdue": ["late"],
+        "state=expiring": [],
         "state=declined": ["gone"],
         "state=answered": [],
         "state=responded": ["gone"],

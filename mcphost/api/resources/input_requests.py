@@ -140,11 +140,11 @@ class InputRequestQuery(PagedQuery):
     )
     state: (
         Literal[
-            "open", "overdue", "responded", "answered", "declined", "cancelled",
+            "open", "overdue", "expiring", "responded", "answered", "declined", "cancelled",
             "invalid", "expired", "stopped", "never",
         ]
         | None
-    ) = Field(None, description="How it ended, as figures count it; overdue: open for too long; responded: with any response.")  # fmt: skip
+    ) = Field(None, description="How it ended, as figures count it; overdue: open for too long; expiring: open requests to clients that expire within ten minutes; responded: with any response.")  # fmt: skip
     counted: Period | None = Field(
         None, description="Only those that the figures of this period count."
     )

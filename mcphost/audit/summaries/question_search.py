@@ -38,13 +38,20 @@ class Counted(NamedTuple):
     until: datetime | None = None
 
 
+class Expiry(NamedTuple):
+    """A time in which questions to clients expire: after its begin, and at its end or before."""
+
+    since: datetime
+    until: datetime
+
+
 @dataclass(frozen=True, slots=True)
 class QuestionFilter:
     """Filter of questions. `tenants`: None is all, empty is none.
 
     `principal` and `client` are as in `selectors.EntryFilter`; a `client` in quotes is the whole name. `counted`:
     only those that figures of a time count. `states` are fates, none: any. With `calls`,
-    only the open questions of these calls. `since` is inclusive, `until` exclusive.
+    only the open questions of these calls; with `expires`, only those of clients that expire then. `since` is inclusive, `until` exclusive.
     """
 
     tenants: frozenset[UUID] | None
@@ -56,6 +63,7 @@ class QuestionFilter:
     since: datetime | None = None
     until: datetime | None = None
     counted: Counted | None = None
+    expires: Expiry | None = None
 
     @property
     def whole_client(self) -> str | None:
@@ -106,6 +114,9 @@ def _time_condition(filters: QuestionFilter) -> Q:
         condition &= Q(at__gte=filters.since)
     if filters.until is not None:
         condition &= Q(at__lt=filters.until)
+    if filters.expires is not None:
+        condition &= ~Q(delivery=Delivery.PLAYGROUND)
+        condition &= Q(expires_at__gt=filters.expires.since, expires_at__lte=filters.expires.until)
     return condition & _counted_condition(filters.counted)
 
 

@@ -37,15 +37,12 @@ from mcphost.audit.summaries.rollups import (
     Resolution,
     id_at,
 )
-from mcphost.audit.timeline import DECLINED, OPEN
+from mcphost.audit.timeline import DECLINED
 from mcphost.audit.windows import ALL, IdSpan, Walk, deadline, including, take
 from mcphost.runtime.call import Delivery
 
 NO_ERROR: Final = "no_error"
 """The outcomes of calls that are neither errors nor declined, also of those that go on."""
-EXPIRING: Final = "expiring"
-EXPIRES_SOON: Final = timedelta(minutes=10)
-"""The outcome of open calls that expire within this time."""
 MAX_TENANTS: Final = 20
 MAX_NAMES: Final = 20
 """Of so many names it is known in which hours they had calls, of more in which days."""
@@ -237,9 +234,7 @@ def _question_mark(which: str) -> Iterable[str]:
 
 
 def _state_mark(outcome: str) -> Iterable[str]:
-    if outcome == EXPIRING:
-        yield OPEN
-    elif outcome not in ("", COMPLETE, NO_ERROR):
+    if outcome not in ("", COMPLETE, NO_ERROR):
         yield outcome
 
 
@@ -248,8 +243,6 @@ def _outcome_condition(outcome: str, now: datetime) -> Q:
         return Q(is_error=True)
     if outcome == NO_ERROR:
         return Q(is_error=False) & ~Q(state=DECLINED)
-    if outcome == EXPIRING:
-        return Q(state=OPEN, expires_at__gt=now, expires_at__lte=now + EXPIRES_SOON)
     return Q(state=outcome) if outcome else Q()
 
 

@@ -15,11 +15,9 @@ from django.contrib.auth.models import User
 from django.urls import reverse
 
 from mcphost.audit.call_list import WaitingQuestion
-from mcphost.audit.selectors import MADE_BY_CLIENTS
 from mcphost.audit.summaries import selectors as summaries
 from mcphost.audit.summaries.batches import ERROR
 from mcphost.audit.summaries.figures import Dimension, Period, Ranked
-from mcphost.audit.summaries.search import EXPIRES_SOON, EXPIRING
 from mcphost.catalogue import kinds
 from mcphost.catalogue import selectors as catalogue
 from mcphost.console.base import Can
@@ -28,6 +26,7 @@ from mcphost.console.return_links import list_with
 from mcphost.console.templatetags.console import nearly
 from mcphost.identity.selectors import TokenListing, expiring
 from mcphost.listings.input_requests import count_open
+from mcphost.listings.stages import EXPIRES_SOON, EXPIRING
 from mcphost.observability import health
 from mcphost.tenants.access import allowed, tenants_where
 from mcphost.tenants.models import Tenant
@@ -35,8 +34,6 @@ from mcphost.tenants.roles import Permission
 from mcphost.tenants.selectors import slugs
 from mcphost.vault import listing
 
-SOON: Final = EXPIRES_SOON
-"""An open input request is near its end if it expires within this time."""
 TOKEN_SOON: Final = timedelta(days=7)
 """A token is about to expire within this time, or within the last quarter of a shorter life."""
 KEY_SOON: Final = timedelta(hours=1)
@@ -110,7 +107,7 @@ def open_requests(
     viewer: Viewer, waiting: Iterable[WaitingQuestion], now: datetime
 ) -> Iterator[Hand]:
     """Yield the open input requests of clients near their end, the soonest first."""
-    near = [question for question in waiting if question.expires_at - now <= SOON]
+    near = [question for question in waiting if question.expires_at - now <= EXPIRES_SOON]
     slug_by_tenant = slugs(question.entry.tenant for question in near[: MAX_OF_EACH + 1])
     for question in near[:MAX_OF_EACH]:
         slug = slug_by_tenant[question.entry.tenant]
@@ -124,11 +121,11 @@ def open_requests(
         )
     if len(near) > MAX_OF_EACH:
         # More may be near their end than were read.
-        count = count_open(viewer.records, now, until=now + SOON)
+        count = count_open(viewer.records, now, until=now + EXPIRES_SOON)
         all_of_them = f"{max(count, len(near))} open questions expire within ten minutes."
         slug = slug_by_tenant[near[MAX_OF_EACH].entry.tenant]
-        url = _calls(viewer, slug, outcome=EXPIRING, made_by=MADE_BY_CLIENTS)
-        yield Hand("warn", "", f"In all, {all_of_them}", url, "View their calls")
+        url = _questions(viewer, slug, state=EXPIRING)
+        yield Hand("warn", "", f"In all, {all_of_them}", url, "View questions")
 
 
 def tokens(viewer: Viewer, now: datetime) -> Iterator[Hand]:
@@ -264,10 +261,11 @@ def _warned(token: TokenListing) -> timedelta:
     return min(TOKEN_SOON, _remaining_time(token, token.created_at) / 4)
 
 
-def _calls(viewer: Viewer, slug: str, **filters: str) -> str:
-    """Return the address of the list of calls: of all tenants where the user may see that list."""
+def _questions(viewer: Viewer, slug: str, **filters: str) -> str:
+    """Return the address of the list of questions: of all tenants where the user may see that list."""
     everywhere = viewer.tenant is None and allowed(viewer.user, None, Permission.VIEW_RECORDS)
-    path = reverse("admin:all_calls") if everywhere else reverse("admin:calls", args=[slug])
+    name = "all_input_requests" if everywhere else "input_requests"
+    path = reverse(f"admin:{name}", args=[] if everywhere else [slug])
     return f"{path}?{urlencode(filters)}"
 
 

@@ -17,9 +17,9 @@ from mcphost.audit.records import ROUND_FINISHED
 from mcphost.audit.selectors import MADE_BY_TRIALS, EntryFilter
 from mcphost.audit.summaries.batches import ERROR
 from mcphost.audit.summaries.projection import is_error
-from mcphost.audit.summaries.search import EXPIRES_SOON, EXPIRING, NO_ERROR
+from mcphost.audit.summaries.search import NO_ERROR
 from mcphost.audit.summaries.selectors import CallChanges
-from mcphost.audit.timeline import DECLINED, OPEN, UNASKED
+from mcphost.audit.timeline import DECLINED, UNASKED
 from mcphost.console.invisible_characters import shown_page
 from mcphost.console.models import FilteredList
 from mcphost.console.records.filters import RecordFilter
@@ -247,9 +247,6 @@ def _has_outcome(listed: ListedCall, outcome: str, now: datetime) -> bool:
         last, declined = listed.entry, listed.state == DECLINED
         failed = last.action == ROUND_FINISHED and is_error(last.outcome)
         return not declined and failed == (outcome == ERROR)
-    if outcome == EXPIRING:
-        ends = listed.expires_at
-        return listed.state == OPEN and ends is not None and now < ends <= now + EXPIRES_SOON
     return outcome in ("", listed.state)
 
 

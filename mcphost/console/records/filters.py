@@ -15,7 +15,7 @@ from mcphost.audit.call_list import REFUSED, WITH_QUESTIONS, WaitingQuestion
 from mcphost.audit.entries import UNKNOWN, EntryView
 from mcphost.audit.selectors import MADE_BY_CLIENTS, MADE_BY_TRIALS, EntryFilter
 from mcphost.audit.summaries.batches import ERROR
-from mcphost.audit.summaries.search import EXPIRING, NO_ERROR
+from mcphost.audit.summaries.search import NO_ERROR
 from mcphost.audit.timeline import DECLINED, EXPIRED, INVALID, LOST, OPEN, UNASKED
 from mcphost.console.base import query_text
 from mcphost.console.periods import COUNTED_DATES
@@ -64,7 +64,6 @@ OUTCOMES: Mapping[str, str] = {
     **{state: outcome(state) for state in STATES},
     ERROR: "any error",
     NO_ERROR: "neither error nor declined",
-    EXPIRING: "expires within ten minutes",
 }
 """The values by which calls are filtered according to how they ended."""
 MADE_BY: Mapping[str, str] = {

@@ -5,7 +5,7 @@ from typing import Final
 
 from mcphost.audit.timeline import STOPPED
 from mcphost.console.templatetags.questions import outcome
-from mcphost.listings.stages import OVERDUE, RESPONDED, STAGES
+from mcphost.listings.stages import EXPIRING, OVERDUE, RESPONDED, STAGES
 
 STAGE_WORDS: Final[Mapping[str, str]] = {
     **{stage: stage for stage in STAGES},
@@ -17,8 +17,9 @@ STAGE_WORDS: Final[Mapping[str, str]] = {
 QUESTION_STATES: Final[Mapping[str, str]] = {
     "open": "open",
     OVERDUE: "overdue",
+    EXPIRING: "expires within ten minutes",
     RESPONDED: "with an answer",
     **{stage: label for stage, label in STAGE_WORDS.items() if stage != "open"},
 }
 """By what the list of questions is filtered: a stage, those that are open for longer than the target time of
-their tool, or those with any answer."""
+their tool, those of clients that expire soon, or those with any answer."""

@@ -50,7 +50,9 @@ def token(cast: Cast, name: str, left: timedelta, life: timedelta = timedelta(da
     Token.objects.filter(pk=made.id).update(created_at=now + left - life)
 
 
-def test_input_requests_that_expire_soon_link_to_their_calls(cast: Cast, auditor: Client) -> None:
+def test_input_requests_that_expire_soon_link_to_their_calls_and_together_to_a_list(
+    cast: Cast, auditor: Client
+) -> None:
     waiting(cast, timedelta(minutes=4))
     waiting(cast, timedelta(minutes=25), "far")
     waiting(cast, timedelta(minutes=2), "tried", delivery=Delivery.PLAYGROUND)
@@ -61,7 +63,7 @@ def test_input_requests_that_expire_soon_link_to_their_calls(cast: Cast, auditor
     last = hands(auditor)[-1]
     assert len(hands(auditor)) == 4
     assert last.text == "In all, 5 open questions expire within ten minutes."
-    assert len(auditor.get(last.url).context["calls"]) == 5  # neither the far one nor the trial
+    assert len(auditor.get(last.url).context["rows"]) == 5  # neither the far one nor the trial
 
 
 def test_expiring_tokens_are_shown_to_users_who_manage_them(cast, owner, operator, staff):

@@ -99,6 +99,7 @@ def test_each_filter_narrows_the_list_and_texts_of_questions_stay_hidden(operato
         "": {"slow", "gone"},
         "state=open": {"slow"},
         "state=overdue": {"slow"},
+        "state=expiring": set(),
         "state=answered": {"gone"},
         "state=declined": set(),
         "tool=refund": {"gone"},
