@@ -1,12 +1,14 @@
 """What single resources of the API do: tokens, secrets, keys, calls, the audit log, members, functions."""
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from django.utils import timezone
 
+from mcphost.api.resources.calls import CallQuery
 from mcphost.audit.models import Entry, Payload
+from mcphost.console.records.filters import MADE_BY, OUTCOMES, QUESTIONS
 from mcphost.identity.selectors import authenticate
 from mcphost.tenants.models import Membership
 from mcphost.tenants.roles import Audience
@@ -157,6 +159,12 @@ def calls_of(cast: Cast, *scripts: str, target: str = "refund") -> list[Story]:
     return stories
 
 
+def test_the_values_of_filters_are_those_of_the_console() -> None:
+    for name, values in (("state", OUTCOMES), ("input_requests", QUESTIONS), ("made_by", MADE_BY)):
+        choices, _ = get_args(CallQuery.model_fields[name].annotation)
+        assert set(get_args(choices)) == set(values)
+
+
 def test_calls_are_listed_filtered_and_read_with_their_rounds(
     cast: Cast, clients: ApiClients
 ) -> None:
@@ -168,6 +176,18 @@ def test_calls_are_listed_filtered_and_read_with_their_rounds(
     open_calls = clients.operator.get(f"{ACME}/calls?state=open&target=refund").json()["items"]
     assert [item["id"] for item in open_calls] == [str(waiting.call.id)]
     assert clients.owner.get(f"{ACME}/calls?client=nothing").json() == {"items": [], "next": None}
+    expected = {
+        "input_requests=asked": [waiting, done],
+        "input_requests=accept": [done],
+        "input_requests=refused": [],
+        "made_by=clients": [waiting, done],
+        "made_by=trials": [],
+        "words=nothing": [],
+        "state=no_error": [waiting, done],
+    }
+    for query, stories in expected.items():
+        items = clients.owner.get(f"{ACME}/calls?{query}").json()["items"]
+        assert [item["id"] for item in items] == [str(story.call.id) for story in stories], query
     history = clients.owner.get(f"{ACME}/calls/{done.call.id}").json()
     assert history["state"] == "complete"
     assert [entry["action"] for entry in history["entries"]] == [row.action for row in done.made]

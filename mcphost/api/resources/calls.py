@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, Self
 from uuid import UUID
 
 from django.http import HttpResponse
@@ -20,6 +20,7 @@ from mcphost.audit.entries import EntryView, PayloadView
 from mcphost.audit.selectors import EntryFilter
 from mcphost.audit.services import record
 from mcphost.audit.timeline import Timeline
+from mcphost.listings.calls import named_calls
 from mcphost.serving.execution import cancelling
 from mcphost.serving.execution.cancelling import MAX_REASON, CancelResult, plain_reason
 from mcphost.tenants.roles import Permission
@@ -173,7 +174,22 @@ class CallQuery(PagedQuery):
     """The filters of the list of calls. They apply to the last round of a call."""
 
     target: str = Field("", max_length=2048, description="A tool's or prompt's name, or a URI.")
-    state: str = Field("", max_length=40)
+    state: (
+        Literal[
+            "open", "expired", "lost", "complete", "declined", "tool_error", "invalid_arguments",
+            "invalid_result", "timed_out", "overloaded", "capability_missing", "asked_too_often",
+            "journal_too_large", "crashed", "yielded", "deferred", "cancelled", "unknown", "error", "no_error",
+        ]
+        | None
+    ) = Field(None, description="How it ended; error: by any error; no_error: neither by an error nor declined.")  # fmt: skip
+    input_requests: (
+        Literal[
+            "asked", "accept", "decline", "cancel", "received", "failed", "invalid", "unasked", "refused",
+        ]
+        | None
+    ) = Field(None, description="Calls with any, or with a response like this; unasked: to none that was made; refused: with anything rejected.")  # fmt: skip
+    made_by: Literal["clients", "trials"] | None = None
+    words: str = Field("", max_length=200, description="Words of the error.")
     principal: str = Field("", max_length=200, description="An id, or a part of the label.")
     client: str = Field("", max_length=200, description="A part of the client's name.")
     trace: str = Field("", max_length=64)
@@ -185,7 +201,10 @@ class CallQuery(PagedQuery):
         return EntryFilter(
             tenants=tenants,
             target=self.target,
-            outcome=self.state,
+            outcome=self.state or "",
+            questions=self.input_requests or "",
+            made_by=self.made_by or "",
+            words=self.words,
             principal=self.principal,
             client=self.client,
             trace=self.trace,
@@ -215,7 +234,7 @@ class CallCollection(Endpoint):
             after=cursor_id(call),
             limit=call.limit,
         )
-        items = [CallRepresentation.of(row) for row in page.calls if row.entry.call is not None]
+        items = [CallRepresentation.of(row) for row, _ in named_calls(page.calls)]
         return call.show_portion(CallListPage, items, key_of_id(page.after))
 
 

@@ -70,12 +70,24 @@ def run(request: SignedInRequest, tenant: Tenant, primitive_id: UUID) -> HttpRes
 
 
 @of_tenant(Permission.EDIT_TOOLS)
-@require_POST
 def delete(
     request: SignedInRequest, tenant: Tenant, primitive_id: UUID, saved_id: UUID
 ) -> HttpResponseBase:
-    """Delete a saved call."""
+    """Delete a saved call, after a confirmation."""
     row = row_of(tenant, PrimitiveType.TOOL, primitive_id)
+    if request.method != "POST":
+        saved = next((one for one in saved_calls.saved_calls(row.id) if one.id == saved_id), None)
+        if saved is None:
+            raise Http404
+        return show(
+            request,
+            "confirm.html",
+            "Delete a saved call",
+            Crumb(row.name, _page_of(tenant, row.id)),
+            explanation=f"“{saved.name}” is deleted, with its arguments and answers. The records of its runs stay.",
+            verb="Delete",
+            back=_page_of(tenant, row.id),
+        )
     try:
         saved_calls.delete_call(row.id, saved_id, actor(request))
     except UnknownError:

@@ -128,8 +128,10 @@ def test_saved_calls_are_deleted_and_go_with_their_tool(operator: Client, tool: 
     save(operator, tool, "second")
     first = stored.saved_calls(tool)[0].id
     delete = f"/admin/t/acme/tools/{tool}/saved-calls/{first}/delete/"
+    assert "arguments and answers" in operator.get(delete).content.decode()
+    assert stored.saved_calls(tool)[0].id == first
     assert operator.post(delete).status_code == 302
-    assert operator.post(delete).status_code == 404
+    assert operator.get(delete).status_code == operator.post(delete).status_code == 404
     assert [row.name for row in stored.saved_calls(tool)] == ["second"]
     assert Entry.objects.filter(action="saved_call.deleted", target="order").count() == 1
     services.delete(tool, ACTOR)
