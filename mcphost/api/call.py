@@ -128,11 +128,11 @@ class ApiCall:
             response.headers["Location"] = f"{self.request.path}/{address(created)}"
             return response
 
-        return self._once(respond)
+        return self._respond_once(respond)
 
     def perform(self, act: Callable[[], R]) -> HttpResponse:
         """Do something that needs no ETag, in one transaction; once for one Idempotency-Key."""
-        return self._once(lambda: _response(act()))
+        return self._respond_once(lambda: _response(act()))
 
     def change(
         self, read: Callable[[], Representation | None], write: Callable[[], R]
@@ -149,7 +149,7 @@ class ApiCall:
             self._check_stored(changed)
             return _response(changed)
 
-        return self._once(respond)
+        return self._respond_once(respond)
 
     def remove(
         self, read: Callable[[], Representation | None], delete: Callable[[], object]
@@ -160,7 +160,7 @@ class ApiCall:
             delete()
         return HttpResponse(status=204)
 
-    def _once(self, respond: Callable[[], HttpResponse]) -> HttpResponse:
+    def _respond_once(self, respond: Callable[[], HttpResponse]) -> HttpResponse:
         with transaction.atomic():
             if self.repeatable is None:
                 return respond()
@@ -169,7 +169,7 @@ class ApiCall:
                 assert replay is not None
                 return replay
             response = respond()
-            self.repeatable.store(response, self.operation.once)
+            self.repeatable.store(response, self.operation.shown_once)
             return response
 
     def _check_conditions(self, read: Callable[[], Representation | None]) -> None:

@@ -159,10 +159,10 @@ def document(routes: Iterable[URLPattern]) -> bytes:
 
 def describe(routes: Iterable[URLPattern], request: HttpRequest) -> HttpResponse:
     """Answer with the document. It is the same for all, so it needs no credential."""
-    return HttpResponse(_once(tuple(routes)), content_type=JSON)
+    return HttpResponse(_cached_document(tuple(routes)), content_type=JSON)
 
 
-_once: Final = cache(document)
+_cached_document: Final = cache(document)
 
 
 def view_of(routes: Iterable[URLPattern]) -> Any:

@@ -62,12 +62,12 @@ def problem_of(error: Exception) -> ProblemError | None:
     return None
 
 
-def _itself(error: Any) -> ProblemError:
+def _own_problem(error: Any) -> ProblemError:
     problem: ProblemError = error
     return problem
 
 
-def _of_framework(error: Any) -> ProblemError:
+def _framework_problem(error: Any) -> ProblemError:
     problem_type = ProblemType.of_status(error.status_code)
     headers = {}
     if challenge := getattr(error, "auth_header", ""):
@@ -77,18 +77,18 @@ def _of_framework(error: Any) -> ProblemError:
     return ProblemError(problem_type, str(error.detail), headers=headers)
 
 
-def _of_fields(error: Any) -> ProblemError:
+def _field_problem(error: Any) -> ProblemError:
     faults = faults_of(error.problems)
     return ProblemError(ProblemType.INVALID, _INVALID, faults)
 
 
-def _of_state(error: Any) -> ProblemError:
+def _state_problem(error: Any) -> ProblemError:
     code = "unchanged" if isinstance(error, UnchangedError) else "state"
     fault = FieldFault("/state", code, f"{error}.".replace("..", "."))
     return ProblemError(ProblemType.CONFLICT, fault.detail, [fault])
 
 
-def _of_file(error: Any) -> ProblemError:
+def _file_problem(error: Any) -> ProblemError:
     faults = [
         FieldFault("/content", problem.path or "file", f"Line {problem.line}: {problem.message}")
         for problem in error.problems
@@ -96,42 +96,42 @@ def _of_file(error: Any) -> ProblemError:
     return ProblemError(ProblemType.INVALID, "The file cannot be applied.", faults)
 
 
-def _of_document(error: Any) -> ProblemError:
+def _document_problem(error: Any) -> ProblemError:
     fault = FieldFault("/content", "document", str(error))
     return ProblemError(ProblemType.INVALID, "The document cannot be imported.", [fault])
 
 
-def _of_trial(error: Any) -> ProblemError:
+def _trial_problem(error: Any) -> ProblemError:
     return ProblemError(ProblemType.CONFLICT, f"{error} The trial has ended, and nothing was run.")
 
 
-def _of_busy(error: Any) -> ProblemError:
+def _busy_problem(error: Any) -> ProblemError:
     retry = {"Retry-After": str(RETRY_SECONDS)}
     return ProblemError(ProblemType.UNAVAILABLE, str(error), headers=retry)
 
 
-def _of_key(error: Any) -> ProblemError:
+def _key_problem(error: Any) -> ProblemError:
     sentence = str(error)
     return ProblemError(ProblemType.CONFLICT, f"{sentence[:1].upper()}{sentence[1:]}.")
 
 
-def _of_conflict(error: Any) -> ProblemError:
+def _conflict_problem(error: Any) -> ProblemError:
     return ProblemError(ProblemType.PRECONDITION, f"{error}.")
 
 
-def _of_moved(error: Any) -> ProblemError:
+def _moved_problem(error: Any) -> ProblemError:
     return ProblemError(ProblemType.PRECONDITION, str(error))
 
 
-def _of_missing(error: Any) -> ProblemError:
+def _missing_problem(error: Any) -> ProblemError:
     return not_found()
 
 
-def _of_access(error: Any) -> ProblemError:
+def _access_problem(error: Any) -> ProblemError:
     return ProblemError(ProblemType.FORBIDDEN, _FORBIDDEN)
 
 
-def _of_running(error: Any) -> ProblemError:
+def _running_problem(error: Any) -> ProblemError:
     message = (
         "Wait until the first request with this Idempotency-Key has ended, and repeat it then."
     )
@@ -139,7 +139,7 @@ def _of_running(error: Any) -> ProblemError:
     return ProblemError(ProblemType.STILL_RUNNING, message, headers=retry)
 
 
-def _of_database(error: Any) -> ProblemError:
+def _database_problem(error: Any) -> ProblemError:
     report(error)
     message = "The database cannot be reached. Try again in a moment."
     retry = {"Retry-After": str(RETRY_SECONDS)}
@@ -152,20 +152,20 @@ _CONVERSIONS: Final[
         ...,
     ]
 ] = (
-    (ProblemError, _itself),
-    (exceptions.APIException, _of_framework),
-    ((InvalidPrimitiveError, InvalidError), _of_fields),
-    ((WrongStateError, NotDeletableError, UnchangedError), _of_state),
-    (InvalidFileError, _of_file),
-    (OpenApiError, _of_document),
-    (TrialEndedError, _of_trial),
-    (FindingBusyError, _of_busy),
-    (KeyRefusalError, _of_key),
-    (ConflictError, _of_conflict),
-    (MovedError, _of_moved),
-    ((UnknownError, UnknownTenantError, Http404), _of_missing),
-    (PermissionDenied, _of_access),
-    (StillRunningError, _of_running),
-    (DATABASE_ERRORS, _of_database),
+    (ProblemError, _own_problem),
+    (exceptions.APIException, _framework_problem),
+    ((InvalidPrimitiveError, InvalidError), _field_problem),
+    ((WrongStateError, NotDeletableError, UnchangedError), _state_problem),
+    (InvalidFileError, _file_problem),
+    (OpenApiError, _document_problem),
+    (TrialEndedError, _trial_problem),
+    (FindingBusyError, _busy_problem),
+    (KeyRefusalError, _key_problem),
+    (ConflictError, _conflict_problem),
+    (MovedError, _moved_problem),
+    ((UnknownError, UnknownTenantError, Http404), _missing_problem),
+    (PermissionDenied, _access_problem),
+    (StillRunningError, _running_problem),
+    (DATABASE_ERRORS, _database_problem),
 )
 """The first line that matches an exception converts it."""

@@ -23,7 +23,7 @@ class ApiOperation:
     of the address; a tenant that the caller may not see is unknown. `conditional`: it changes an
     object that exists, and needs If-Match. `creates`: it answers 201 with the address of a new object.
     `media_types` are those of an operation that answers with a file instead of an object.
-    `once` names members of the response that are not stored, so that a repeated creation has null
+    `shown_once` names members of the response that are not stored, so that a repeated creation has null
     there. `merges` reads the object that a merge patch is applied to. `example` is a body that works;
     where it depends on the type of a primitive, `examples` has one for each.
     """
@@ -35,7 +35,7 @@ class ApiOperation:
     query: type[ListQuery] = ListQuery
     conditional: bool = False
     creates: bool = False
-    once: frozenset[str] = frozenset()
+    shown_once: frozenset[str] = frozenset()
     merges: Callable[..., Representation] | None = None
     media_types: tuple[str, ...] = ()
     example: Mapping[str, Any] = field(default_factory=dict)

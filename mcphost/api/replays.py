@@ -47,11 +47,11 @@ class Repeatable:
         """Reserve the key, first in a transaction; False if a response is stored under it meanwhile."""
         return idempotency.reserve_key(self.caller, self.key, self.digest)
 
-    def store(self, response: HttpResponse, once: Collection[str]) -> None:
-        """Store the response, last in the transaction; the members `once` become null."""
+    def store(self, response: HttpResponse, shown_once: Collection[str]) -> None:
+        """Store the response, last in the transaction; the members `shown_once` become null."""
         body = response.content
-        if once:
-            body = orjson.dumps({**orjson.loads(body), **dict.fromkeys(once)})
+        if shown_once:
+            body = orjson.dumps({**orjson.loads(body), **dict.fromkeys(shown_once)})
         headers = {name: response.headers[name] for name in _STORED_HEADERS if name in response}
         reply = StoredReply(self.digest, response.status_code, headers, body)
         idempotency.store_reply(self.caller, self.key, reply)

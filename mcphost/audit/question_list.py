@@ -86,7 +86,7 @@ def of_calls(calls: Collection[UUID]) -> tuple[RecordedQuestion, ...]:
     return tuple(map(_view, QuestionSummary.objects.filter(call__in=calls).order_by("-id")))
 
 
-def matching(ids: Collection[UUID], filters: QuestionFilter) -> frozenset[UUID]:
+def matching_ids(ids: Collection[UUID], filters: QuestionFilter) -> frozenset[UUID]:
     """Those of these questions that a filter selects."""
     rows = QuestionSummary.objects.filter(condition_of(filters), id__in=ids)
     return frozenset(rows.order_by().values_list("id", flat=True))
@@ -99,7 +99,7 @@ def question(question_id: UUID, tenants: frozenset[UUID], now: datetime) -> Reco
     return None if row is None else _view(row)
 
 
-def those(
+def questions_with_ids(
     ids: Collection[UUID], tenants: frozenset[UUID], now: datetime
 ) -> tuple[RecordedQuestion, ...]:
     """The questions with these ids, of those that are of `tenants`, the newest first."""

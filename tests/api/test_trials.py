@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from mcphost.api.resources.trials import ONCE
+from mcphost.api.resources.trials import SHOWN_ONCE
 from mcphost.audit.models import Entry
 from mcphost.audit.records import ROUND_FINISHED
 from mcphost.catalogue import services
@@ -156,7 +156,7 @@ def test_a_repeated_trial_runs_once_and_what_it_was_about_is_not_stored(
     members = first.json()
     assert "canary" in str(members["input_requests"])
     assert second.headers["Idempotent-Replayed"] == "true"
-    assert second.json() == {**members, **dict.fromkeys(ONCE)}
+    assert second.json() == {**members, **dict.fromkeys(SHOWN_ONCE)}
     assert second.headers["ETag"] == first.headers["ETag"]
     validator("#/components/schemas/Trial").validate(second.json())
     assert not any("canary" in row.body for row in IdempotencyKey.objects.all())

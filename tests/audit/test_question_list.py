@@ -148,7 +148,7 @@ def test_every_filter_finds_what_a_full_scan_finds(seed: int) -> None:
         assert list(walk(chosen, now)) == [row.id for row in rows if fits(row, chosen)], chosen
         ids = [row.id for row in rows]
         expected = {row.id for row in rows if fits(row, chosen)}
-        assert question_list.matching(ids, chosen) == expected
+        assert question_list.matching_ids(ids, chosen) == expected
 
 
 def test_a_question_says_what_became_of_it_and_of_its_answer() -> None:

@@ -19,7 +19,7 @@ from mcphost.tenants import invitations
 from mcphost.tenants.invitations import DAYS, MAX_DAYS, InvitationListing
 from mcphost.tenants.roles import Permission, Role
 
-ONCE: Final = frozenset({"link"})
+SHOWN_ONCE: Final = frozenset({"link"})
 _ENDED: Final = "The invitation has ended already."
 
 
@@ -56,7 +56,7 @@ class IssuedInvitationRepresentation(InvitationRepresentation):
     link: str | None = Field(repr=False)
 
     def etag(self) -> str:
-        return InvitationRepresentation(**self.model_dump(exclude=set(ONCE))).etag()
+        return InvitationRepresentation(**self.model_dump(exclude=set(SHOWN_ONCE))).etag()
 
 
 class InvitationQuery(PagedQuery):
@@ -92,7 +92,7 @@ class InvitationCollection(Endpoint):
             IssuedInvitationRepresentation,
             body=InvitationFields,
             creates=True,
-            once=ONCE,
+            shown_once=SHOWN_ONCE,
             example={"username": "mia", "role": "operator", "days": 7, "sets_up": False},
         )
     )

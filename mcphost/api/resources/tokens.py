@@ -19,7 +19,7 @@ from mcphost.identity.selectors import TokenListing
 from mcphost.identity.services import IssuedToken, TokenRequest
 from mcphost.tenants.roles import Audience, Permission
 
-ONCE: Final = frozenset({"token"})
+SHOWN_ONCE: Final = frozenset({"token"})
 
 
 class TokenRenewalFields(Fields):
@@ -75,7 +75,7 @@ class IssuedTokenRepresentation(TokenRepresentation):
     token: str | None = Field(repr=False)
 
     def etag(self) -> str:
-        return TokenRepresentation(**self.model_dump(exclude=set(ONCE))).etag()
+        return TokenRepresentation(**self.model_dump(exclude=set(SHOWN_ONCE))).etag()
 
 
 class TokenUseRepresentation(Representation):
@@ -126,7 +126,7 @@ class TokenCollection(Endpoint):
             IssuedTokenRepresentation,
             body=TokenFields,
             creates=True,
-            once=ONCE,
+            shown_once=SHOWN_ONCE,
             example={"name": "laptop", "scopes": ["mcp:call", "mcp:list"], "expires_at": None},
         )
     )
@@ -183,7 +183,7 @@ class TokenRenewal(Endpoint):
             IssuedTokenRepresentation,
             body=TokenRenewalFields,
             conditional=True,
-            once=ONCE,
+            shown_once=SHOWN_ONCE,
             example={"expires_at": "2099-01-01T00:00:00Z"},
         )
     )

@@ -30,7 +30,7 @@ from mcphost.serving.user_slots import TRIALS
 from mcphost.tenants.roles import Permission
 
 RETRY_SECONDS: Final = 2
-ONCE: Final = frozenset(
+SHOWN_ONCE: Final = frozenset(
     {"result", "input_requests", "invalid", "state", "error", "detail", "messages"}
 )
 """What a call is about: recorded encrypted, and so not stored for a repeated request."""
@@ -88,7 +88,7 @@ class TrialRepresentation(Representation):
     dropped: int
 
     def etag(self) -> str:
-        return etag_of(self.model_copy(update=dict.fromkeys(ONCE)).encoded())
+        return etag_of(self.model_copy(update=dict.fromkeys(SHOWN_ONCE)).encoded())
 
     @classmethod
     def of(cls, trial_round: TrialRound, state: str | None) -> Self:
@@ -134,7 +134,7 @@ class ToolTrial(Endpoint):
             Permission.EDIT_TOOLS,
             TrialRepresentation,
             body=TrialFields,
-            once=ONCE,
+            shown_once=SHOWN_ONCE,
             example={"arguments": {}},
         )
     )
@@ -156,7 +156,7 @@ class ToolTrialContinuation(Endpoint):
             Permission.EDIT_TOOLS,
             TrialRepresentation,
             body=TrialResponseFields,
-            once=ONCE,
+            shown_once=SHOWN_ONCE,
             example={
                 "state": "of the round before",
                 "responses": {"sure": {"action": "accept", "content": {"sure": True}}},

@@ -161,7 +161,7 @@ class QuestionRows:
         if not readable:
             return {}
         record_filter = filter_of(view.record_filter)
-        matching = question_list.matching(
+        matching = question_list.matching_ids(
             [row.question.id for row in readable],
             question_filter(record_filter, tenants, self._now),
         )

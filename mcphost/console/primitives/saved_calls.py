@@ -76,7 +76,9 @@ def delete(
     """Delete a saved call, after a confirmation."""
     row = row_of(tenant, PrimitiveType.TOOL, primitive_id)
     if request.method != "POST":
-        saved = next((one for one in saved_calls.saved_calls(row.id) if one.id == saved_id), None)
+        saved = next(
+            (shown for shown in saved_calls.saved_calls(row.id) if shown.id == saved_id), None
+        )
         if saved is None:
             raise Http404
         return show(

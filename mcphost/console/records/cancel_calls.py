@@ -146,7 +146,9 @@ def _chosen_rows(fields: QueryDict, tenants: QuerySet[Tenant]) -> list[ListedInp
     """The chosen questions that are open, of these tenants."""
     ids = [id for text in fields.getlist("question")[:MAX_CHOSEN] if (id := page_cursor(text))]
     now = timezone.now()
-    questions = question_list.those(ids, frozenset(tenants.values_list("id", flat=True)), now)
+    questions = question_list.questions_with_ids(
+        ids, frozenset(tenants.values_list("id", flat=True)), now
+    )
     return [row for row in listed_rows(questions, now) if row.is_open]
 
 
