@@ -7,6 +7,7 @@ Names that say what they hold are what a reader finds a line's package and modul
 import argparse
 import random
 import tokenize
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from io import StringIO
 from pathlib import Path
@@ -26,10 +27,16 @@ class Line(NamedTuple):
 
 
 def drawn(seed: int, count: int = LINES) -> Sequence[Line]:
-    """Draw lines of code, each from another module."""
+    """Draw lines of code, each from another module. A line that several modules have is in no place of its own."""
     chance = random.Random(seed)
-    paths = chance.sample(sorted(sources("mcphost")), 4 * count)
-    candidates = (list(code_lines(path)) for path in paths)
+    lines_by_path = {path: list(code_lines(path)) for path in sorted(sources("mcphost"))}
+    modules = Counter(
+        text for lines in lines_by_path.values() for text in {line.text for line in lines}
+    )
+    paths = chance.sample(list(lines_by_path), 4 * count)
+    candidates = (
+        [line for line in lines_by_path[path] if modules[line.text] == 1] for path in paths
+    )
     return [chance.choice(lines) for lines in candidates if lines][:count]
 
 

@@ -1,4 +1,4 @@
-"""Compress pages, where the size of the response cannot tell an attacker what is on it (BREACH).
+"""Compress pages by name, where the size of the response cannot tell an attacker what is on it (BREACH).
 
 An attacker who sees the size of compressed pages, and can put text into them, can guess what else they hold. So a
 page is compressed only if its URL is listed here, because it shows no secret and no payload, and only if
@@ -21,7 +21,7 @@ COMPRESSED: Final = frozenset(
     }
 )
 """Names of URLs. The pages *Tokens* and *Secrets* show names only."""
-CHOICES: Final = frozenset({"kind"})
+FIXED_PARAMETERS: Final = frozenset({"kind"})
 """Parameters that choose among fixed values: their text is not on the page."""
 
 
@@ -33,6 +33,6 @@ class PageCompressionMiddleware(GZipMiddleware):
     ) -> HttpResponseBase:
         match = request.resolver_match
         is_listed = match is not None and match.url_name in COMPRESSED
-        if request.method != "GET" or not is_listed or request.GET.keys() - CHOICES:
+        if request.method != "GET" or not is_listed or request.GET.keys() - FIXED_PARAMETERS:
             return response
         return super().process_response(request, response)

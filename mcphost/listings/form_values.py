@@ -1,4 +1,5 @@
-"""The values of recorded forms in words. What a client sent may have any shape: it is shown as it is."""
+"""The values of recorded forms in words. What a client sent may have any shape:
+an object or a list is read where there is one, and anything else is shown as it is."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,5 @@
-"""The wire models of `mcp_types` as compiled schemas, in which integers have no fraction.
+"""Whether a message fits its wire model of `mcp_types`: these as compiled schemas, in which integers have no
+fraction.
 
 Pydantic checks the whole value and keeps an error for each misfit: a megabyte of zeros in place of
 content blocks takes seconds and gigabytes. A compiled schema stops at the first misfit.

@@ -1,5 +1,5 @@
-"""Load shedding: whether calls should leave this process because it is overloaded; with the gauges of lag,
-shares and free processes.
+"""Load shedding: whether and why calls should leave this process: it is overloaded, or lacks a function; with the
+gauges of lag, shares and free processes.
 
 A call leaves only when a step has just been recorded, once, and only while another process serves
 that is not overloaded itself (SEP-2322, Load Shedding). Two signals:

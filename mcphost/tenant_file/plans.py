@@ -1,4 +1,4 @@
-"""Compare a file with a tenant, and apply the differences as one change.
+"""Compare a file with a tenant (its fields, grants and primitives), and apply the differences as one change.
 
 A plan is made without a transaction: it may inspect scripts. Applying it is one short transaction, which
 changes nothing if the tenant has changed since.

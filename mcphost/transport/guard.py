@@ -1,4 +1,5 @@
-"""Checks of a request before authentication. They depend on platform-wide settings only.
+"""Checks of a request before authentication: Host, Origin, method, media types (Accept), size. They depend on
+platform-wide settings only.
 
 The checks and their statuses are those of spec basic/transports/streamable-http (Security &
 Endpoint, Sending Messages) and RFC 9110.

@@ -1,4 +1,5 @@
-"""SQL statements for many rows at once, whose values are one JSON document, on both databases.
+"""SQL statements for many rows at once, whose values are one JSON document, and ids and times as the drivers of
+both databases return them.
 
 Such a statement costs little Python per row, and releases the GIL once.
 """

@@ -1,4 +1,4 @@
-"""Template filters for times, durations, sizes, states and JSON."""
+"""Template filters for times, durations, sizes, the colours of states, the ends of sandbox workers, and JSON."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Compiles an inspected function: all that its author declares, as plain JSON."""
+"""Compiles an inspected function: all that its author declares (title, annotations, icons, meta), as plain JSON."""
 
 import re
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A task that this process runs: the state its rounds start from, the changes they commit, its retries.
+"""The tasks that this process runs, by id: the state their rounds start from, the changes they commit, retries.
 
 Questions and status messages are stored while a round runs, in order. The end of the round waits
 for them.

@@ -1,4 +1,4 @@
-"""Read tenants' secrets: for display without their values (with when each was last used), and for use.
+"""Read tenants' secrets: for display without their values (with when each was last used), and sealed, for use.
 
 The rows of a tenant are cached, encrypted, until the change log reports a change of its secrets. A
 value is decrypted at each use, and kept nowhere. Former values can only be masked.

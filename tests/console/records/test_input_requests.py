@@ -14,6 +14,7 @@ from django.utils.html import strip_tags
 
 from mcphost.audit.models import Entry
 from mcphost.calls.models import CancelledCall, Claim
+from mcphost.calls.states import QuestionState
 from mcphost.catalogue import selectors, services
 from mcphost.listings.input_requests import ListedInputRequest
 from mcphost.runtime.call import Client as MCPClient
@@ -21,6 +22,7 @@ from mcphost.runtime.call import Delivery
 from tests.audit.recorded_calls import MINUTE, Story
 from tests.cast import ACTOR
 from tests.console.tenant_data import Things, told
+from tests.tasks.rows import a_question, a_task
 
 PAGE = "/admin/t/acme/input-requests/"
 
@@ -92,21 +94,22 @@ def test_the_history_has_every_question_with_what_became_of_it(operator: Client,
 def test_each_filter_narrows_the_list_and_texts_of_questions_stay_hidden(operator, auditor, acme):
     aim(acme, 30)
     waits(acme, selectors.primitive(acme.tool).name, MINUTE, "slow")
+    waits(acme, "calm", MINUTE, "calm")
     ended(
         acme, "refund", "start; ask gone; back; answer gone; end", client=MCPClient("cursor", "3")
     )
     keys = {
-        "": {"slow", "gone"},
-        "state=open": {"slow"},
+        "": {"slow", "calm", "gone"},
+        "state=open": {"slow", "calm"},
         "state=overdue": {"slow"},
         "state=expiring": set(),
         "state=answered": {"gone"},
         "state=declined": set(),
         "tool=refund": {"gone"},
         "client=curs": {"gone"},
-        "principal=Ada": {"slow", "gone"},
+        "principal=Ada": {"slow", "calm", "gone"},
         "principal=nobody": set(),
-        "period=1h": {"slow", "gone"},
+        "period=1h": {"slow", "calm", "gone"},
         "until=2020-01-01": set(),
         "state=nonsense": set(),
         "counted=nonsense": set(),
@@ -118,6 +121,22 @@ def test_each_filter_narrows_the_list_and_texts_of_questions_stay_hidden(operato
     assert "1 overdue" in shown(operator, PAGE)
     assert "Which slow?" not in operator.get(PAGE).content.decode()
     assert "has no value “nonsense”" in shown(auditor, f"{PAGE}?state=nonsense")
+
+
+def test_an_answer_that_a_task_has_counts_before_its_next_round(
+    operator: Client, acme: Things
+) -> None:
+    for key, state in (("size", QuestionState.ANSWERED), ("colour", QuestionState.OPEN)):
+        story = Story.of(acme.tenant, "deploy", delivery=Delivery.TASK, at=timezone.now())
+        story.ask(key)
+        told(story)
+        task = a_task(acme.tenant, story.call.id)
+        a_question(task, key, state=state, author_key=key)
+    assert {row.question.key: row.state for row in rows(operator)} == {
+        "size": "received",
+        "colour": "open",
+    }
+    assert [row.question.key for row in rows(operator, f"{PAGE}?state=open")] == ["colour"]
 
 
 def test_auditors_read_questions_and_answers_in_words_and_one_entry_records_it(

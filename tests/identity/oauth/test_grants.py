@@ -203,6 +203,12 @@ def test_a_refresh_token_that_is_used_after_the_minute_ends_the_connection(
     assert error_of(refresh(client, second.refresh)) == "invalid_grant"
 
 
+def test_a_token_does_not_outlive_its_connection(client: OAuthClient, cast: Cast) -> None:
+    pair = _pair(client, cast)
+    Connection.objects.update(ended_at=timezone.now())
+    assert _principal(pair.access) is None
+
+
 @pytest.mark.parametrize("minutes", [5, -5])
 def test_a_process_with_another_clock_redeems_codes_and_repeats_answers(
     client: OAuthClient, cast: Cast, monkeypatch: pytest.MonkeyPatch, minutes: int
