@@ -66,7 +66,7 @@ class AnsweredQuestion(NamedTuple):
     owner: UUID | None
 
 
-class QuestionRow(NamedTuple):
+class OpenQuestionRow(NamedTuple):
     """A question that was asked before: its call, key and state."""
 
     call: UUID
@@ -150,10 +150,10 @@ def answer(question: UUID, session: UUID, answer: str) -> AnsweredQuestion | Non
     return AnsweredQuestion(tenant, call, owner)
 
 
-def find(question: UUID, session: UUID) -> QuestionRow | None:
+def find(question: UUID, session: UUID) -> OpenQuestionRow | None:
     """A question of that session; None if there is none of this id."""
     row = OpenQuestion.objects.filter(id=question, session=session).first()
-    return None if row is None else QuestionRow(row.call, row.key, QuestionState(row.state))
+    return None if row is None else OpenQuestionRow(row.call, row.key, QuestionState(row.state))
 
 
 def statuses(call: UUID, number: int) -> tuple[QuestionStatus, ...]:

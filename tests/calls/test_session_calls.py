@@ -170,7 +170,7 @@ def test_a_question_is_answered_once_before_its_expiry_and_by_its_own_session(st
         second: QuestionState.EXPIRED,
         third: QuestionState.CANCELLED,
     }
-    assert questions.find(first, session) == questions.QuestionRow(
+    assert questions.find(first, session) == questions.OpenQuestionRow(
         call, "key0", QuestionState.ANSWERED
     )
     assert questions.find(first, uuid4()) is None
