@@ -67,7 +67,7 @@ def announcements(about: Sequence[tuple[str, UUID, str]]) -> Effects:
     """As `announcement`, for several changes: each a name, a tenant and an object id."""
     return {
         _ANNOUNCE: [
-            {"tenant": tenant.hex, "what": change_name, "object_id": object_id}
+            {"tenant": tenant.hex, "name": change_name, "object_id": object_id}
             for change_name, tenant, object_id in about
         ]
     }

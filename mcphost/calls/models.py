@@ -122,7 +122,7 @@ class Session(models.Model):
 
     id = models.UUIDField(primary_key=True)
     tenant = models.UUIDField()
-    principal_key = models.TextField(db_column="who")
+    principal_key = models.TextField()
     holder = models.CharField(max_length=64, default="", db_default="", blank=True)
     revision = models.CharField(max_length=16)
     client = models.JSONField(default=dict)

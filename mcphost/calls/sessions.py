@@ -96,15 +96,15 @@ _BEGIN: Final = change(
     {
         **_SESSION,
         "tenant": "uuid",
-        "who": "text",
+        "principal_key": "text",
         "holder": "text",
         "revision": "text",
         "client": "jsonb",
         "most": "bigint",
         "seconds": "double precision",
     },
-    "INSERT INTO calls_session (id, tenant, who, holder, revision, client, log_level, "  # noqa: S608
-    "created_at, used_at, expires_at) SELECT r.session, r.tenant, r.who, r.holder, r.revision, "
+    "INSERT INTO calls_session (id, tenant, principal_key, holder, revision, client, log_level, "  # noqa: S608
+    "created_at, used_at, expires_at) SELECT r.session, r.tenant, r.principal_key, r.holder, r.revision, "
     "r.client, '', {now}, {now}, {later} FROM (SELECT r.*, row_number() OVER "
     "(PARTITION BY r.holder ORDER BY r.session) AS place FROM {r}) AS r WHERE r.place + (SELECT count(*) "
     f"FROM calls_session WHERE calls_session.holder = r.holder AND {_OPEN}) <= r.most "
@@ -157,7 +157,7 @@ def begin_within(row: SessionRow, max_sessions: int) -> Condition:
     values = {
         **_row(row.id),
         "tenant": row.tenant.hex,
-        "who": row.principal_key,
+        "principal_key": row.principal_key,
         "holder": row.holder,
         "revision": row.revision,
         "client": row.client,

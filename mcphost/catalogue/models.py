@@ -33,7 +33,6 @@ class Primitive(models.Model):
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="primitives")
     primitive_type = models.CharField(
         max_length=16,
-        db_column="sort",
         choices=[(primitive_type.value, primitive_type.value) for primitive_type in PrimitiveType],
     )
     name = models.CharField(max_length=64)
@@ -148,7 +147,7 @@ class ImportedOperation(models.Model):
     primitive = models.OneToOneField(
         Primitive, on_delete=models.CASCADE, primary_key=True, related_name="imported"
     )
-    definition = models.JSONField(db_column="said")
+    definition = models.JSONField()
 
     class Meta:
         db_table = "catalogue_importedoperation"

@@ -29,7 +29,7 @@ READ_AT_ONCE = 500
 
 # One statement, so that counter and changes are consistent on both databases.
 _READ = (
-    "SELECT k.value, k.epoch, c.seq, c.tenant, c.what, c.object_id FROM feed_counter k "
+    "SELECT k.value, k.epoch, c.seq, c.tenant, c.name, c.object_id FROM feed_counter k "
     "LEFT JOIN feed_change c ON c.seq > %s WHERE k.id = 1 ORDER BY c.seq LIMIT %s"
 )
 

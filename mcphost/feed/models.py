@@ -10,7 +10,7 @@ class Change(models.Model):
 
     seq = models.BigIntegerField(primary_key=True)
     tenant = models.UUIDField(null=True)
-    name = models.TextField(db_column="what")
+    name = models.TextField()
     object_id = models.TextField(default="", blank=True)
     at = models.DateTimeField(db_index=True)
 

@@ -54,11 +54,11 @@ def announce_all(kind: str, about: Sequence[tuple[UUID | None, str]]) -> int:
 ANNOUNCEMENTS: Final = "announce"
 """The name of the effect that ANNOUNCING belongs to."""
 _ROWS: Final = (
-    "(SELECT json_extract(value, '$.tenant') AS tenant, json_extract(value, '$.what') AS what, "
+    "(SELECT json_extract(value, '$.tenant') AS tenant, json_extract(value, '$.name') AS name, "
     "json_extract(value, '$.object_id') AS object_id FROM json_each(?)) AS r"
 )
 _POSTGRES_ROWS: Final = (
-    "json_to_recordset(%s::json) AS r(tenant uuid, what text, object_id text, nonce text) "
+    "json_to_recordset(%s::json) AS r(tenant uuid, name text, object_id text, nonce text) "
     "WHERE r.nonce IN (SELECT nonce FROM held)"
 )
 _COUNT: Final = (
@@ -67,9 +67,9 @@ _COUNT: Final = (
     "ON CONFLICT (id) DO UPDATE SET value = feed_counter.value + excluded.value"
 )
 _CHANGES: Final = (
-    "INSERT INTO feed_change (seq, tenant, what, object_id, at) "
+    "INSERT INTO feed_change (seq, tenant, name, object_id, at) "
     "SELECT (SELECT value FROM {counter}) - count(*) OVER () + row_number() OVER (), "
-    "r.tenant, r.what, r.object_id, {now} FROM {rows}"
+    "r.tenant, r.name, r.object_id, {now} FROM {rows}"
 )
 ANNOUNCING: Final[Mapping[str, tuple[str, str]]] = {
     "sqlite": (

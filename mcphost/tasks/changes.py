@@ -80,7 +80,7 @@ def create(
         "task": task.id.hex,
         "tenant": task.tenant.hex,
         "owner": owner.hex,
-        "who": task.principal_key,
+        "principal_key": task.principal_key,
         "holder": task.holder,
         "era": task.era,
         "call": task.call.hex,
@@ -237,7 +237,7 @@ def _ask_effects(task: UUID, number: int, questions: Sequence[NewQuestion]) -> E
 _OWNED: Final = {"task": "uuid", "nonce": "text", **COLUMNS}
 _INSERTED: Final = {
     "tenant": "uuid",
-    "who": "text",
+    "principal_key": "text",
     "holder": "text",
     "era": "text",
     "call": "uuid",
@@ -397,7 +397,7 @@ _ASK: Final = effect(
 _TAKE_IN: Final = effect(
     "task_answers",
     {"question": "uuid", "round": "bigint"},
-    "UPDATE tasks_question SET taken = r.round FROM {r} "
+    "UPDATE tasks_question SET answer_round = r.round FROM {r} "
     "WHERE tasks_question.id = r.question AND {held}",
 )
 _FORGET: Final = effect(

@@ -24,7 +24,7 @@ class Task(models.Model):
 
     id = models.UUIDField(primary_key=True)
     tenant = models.UUIDField()
-    principal_key = models.TextField(db_column="who")
+    principal_key = models.TextField()
     holder = models.CharField(max_length=64)
     era = models.CharField(max_length=16)
     call = models.UUIDField(unique=True)
@@ -95,7 +95,7 @@ class TaskQuestion(models.Model):
     method = models.TextField()
     request = models.TextField()
     round = models.BigIntegerField()
-    answer_round = models.BigIntegerField(db_column="taken", null=True, blank=True)
+    answer_round = models.BigIntegerField(null=True, blank=True)
     sender = models.UUIDField(null=True, blank=True)
     state = models.CharField(max_length=16, choices=QuestionState.choices)
     answer = models.TextField(default="", blank=True)
