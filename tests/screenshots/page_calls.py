@@ -17,6 +17,7 @@ TASKS: Mapping[str, Any] = {
     **CAPABILITIES,
     "extensions": {"io.modelcontextprotocol/tasks": {}},
 }
+CLIENT = {f"{raw.PREFIX}clientInfo": {"name": "claude-code", "version": "2.1"}}
 YEARS = (2024, 2025, 2026, 2030)
 """The years that are exported: two wait for an answer, one is at work, one fails."""
 ANSWERED_YEAR = 2024
@@ -41,10 +42,7 @@ def make_calls(server: Server) -> dict[str, str]:
 def _send(
     server: Server, token: str, method: str, capabilities: Mapping[str, Any], **params: Any
 ) -> Any:
-    meta = {
-        f"{raw.PREFIX}clientInfo": {"name": "claude-code", "version": "2.1"},
-        f"{raw.PREFIX}clientCapabilities": capabilities,
-    }
+    meta = {**CLIENT, f"{raw.PREFIX}clientCapabilities": capabilities}
     return raw.post(server, raw.request(method, params, **meta), token, TENANT).message
 
 
@@ -63,12 +61,12 @@ def _export(server: Server, token: str, year: int) -> None:
 
 
 def _be_refused(server: Server, token: str) -> None:
-    call = raw.call("refund_order", {"order": 4711})
+    call = raw.call("refund_order", {"order": 4711}, **CLIENT)
     for wrong, credential in (
         (call, "mcp_a-token-that-is-unknown"),
-        (raw.call("delete_order", {"order": 4711}), token),
-        (raw.request("tools/unknown", {}), token),
-        (raw.call("refund_order", {"order": 4711}), token),
+        (raw.call("delete_order", {"order": 4711}, **CLIENT), token),
+        (raw.request("tools/unknown", {}, **CLIENT), token),
+        (call, token),
     ):
         raw.post(server, wrong, credential, TENANT)
 
@@ -104,13 +102,16 @@ def _connect(server: Server, name: str) -> str:
     }
     form = {"Content_Type": "application/x-www-form-urlencoded"}
     tokens = raw.send(server, "POST", "/token", urlencode(redeemed).encode(), **form).json
-    called = raw.post(server, raw.call("echo", {"text": "Hello"}), tokens["access_token"])
+    called = raw.post(server, raw.call("echo", {"text": "Hello"}, **CLIENT), tokens["access_token"])
     assert called.status == 200, called.body
     return page
 
 
 def _page_to_confirm(server: Server) -> str:
-    capable: dict[str, Any] = {f"{raw.PREFIX}clientCapabilities": {"elicitation": {"url": {}}}}
+    capable: dict[str, Any] = {
+        **CLIENT,
+        f"{raw.PREFIX}clientCapabilities": {"elicitation": {"url": {}}},
+    }
     reply = raw.post(server, raw.call("sign_off", {"release": "v7"}, **capable), server.token)
     message = json.loads(json.dumps(reply.message))
     url: str = message["result"]["inputRequests"]["page"]["params"]["url"]
