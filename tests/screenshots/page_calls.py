@@ -67,8 +67,15 @@ def _be_refused(server: Server, token: str) -> None:
         (raw.call("delete_order", {"order": 4711}, **CLIENT), token),
         (raw.request("tools/unknown", {}, **CLIENT), token),
         (call, token),
+        (_with_state(raw.call("resolve_ticket", {"ticket": 4522}, **CLIENT)), token),
     ):
         raw.post(server, wrong, credential, TENANT)
+
+
+def _with_state(message: dict[str, Any]) -> dict[str, Any]:
+    """Let a call resume with a request state that this server has not sealed."""
+    message["params"] |= {"requestState": "mcps1.unknown.state", "inputResponses": {}}
+    return message
 
 
 def _connect(server: Server, name: str) -> str:

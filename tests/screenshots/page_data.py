@@ -64,6 +64,8 @@ def book_visit(customer: str, visits: int = 1) -> str:
     return f"{visits} visit for {customer} on {answer['day']}"
 '''
 SCRIPT_TOOL, HTTP_TOOL, TASK_TOOL = "book_visit", "read_order", "export_orders"
+FORMER_TOOL = "book_call"
+"""Archived, and so the only one that can be deleted."""
 REQUEST: Mapping[str, Any] = {
     "input_schema": {
         "type": "object",
@@ -158,6 +160,12 @@ def _create_primitives(tenant: UUID, owner: Actor) -> None:
     )
     for fields in (*tools, *texts):
         catalogue.publish(catalogue.create(tenant, fields, owner).id, owner, note="First version")
+    former = PrimitiveFields(
+        FORMER_TOOL, {"code": SCRIPT.replace(SCRIPT_TOOL, FORMER_TOOL)}, kind="script"
+    )
+    catalogue.archive(
+        catalogue.publish(catalogue.create(tenant, former, owner).id, owner).id, owner
+    )
     answered = {"day": {"action": "accept", "content": {"day": "Monday"}}}
     calls = {
         "Ada on Monday": Expectation("complete", contains="Monday"),
@@ -242,7 +250,7 @@ def _other_ids() -> dict[str, dict[str, Any]]:
     script = {"primitive_id": _tool(SCRIPT_TOOL)}
     retired = RingKey.objects.filter(state=KeyState.RETIRED).order_by("created_at")[0].pk
     tasks = Task.objects.filter(tenant=Tenant.objects.get(slug=SUPPORT).id)
-    waiting = QuestionSummary.objects.filter(target="refund_order", state="open").order_by("-id")
+    waiting = QuestionSummary.objects.filter(target="resolve_ticket", state="open").order_by("-id")
     working = {"call_id": tasks.filter(state=TaskState.WORKING).order_by("created_at")[0].call}
     return {
         "connections": {"slug": "demo"},
@@ -254,6 +262,7 @@ def _other_ids() -> dict[str, dict[str, Any]]:
         "call_cancel": {"call_id": waiting[0].call},
         "key_destroy": {"key_id": retired},
         "saved_call_delete": script,
+        "tool_delete": {"primitive_id": _tool(FORMER_TOOL)},
         "tool_roll_back": {"version_id": first.id},
         "task": working,
         "task_cancel": working,

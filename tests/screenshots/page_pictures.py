@@ -21,7 +21,7 @@ from tests.screenshots.pictures import PATIENCE, WIDTH, stay
 HEIGHT: Final = 900
 CWEBP: Final = shutil.which("cwebp") or "/usr/bin/cwebp"
 """Debian's package webp has it."""
-MAX_HEIGHT: Final = 1400
+MAX_HEIGHT: Final = 1000
 """Longer pages are cut."""
 COLORS, FREQUENT_COLORS, COLOR_DISTANCE = 32, 12, 1200
 OVERFLOW: Final = "document.scrollingElement.scrollWidth - window.innerWidth"
@@ -112,6 +112,8 @@ class Camera:
         assert response is not None
         if response.status != shown.status:
             self.problems.append(f"{shown.name}: status {response.status} of {response.url}")
+        if response.request.redirected_from is not None:
+            self.problems.append(f"{shown.name}: {path} redirects to {response.url}")
         page.wait_for_load_state("networkidle")
         shown.way(page)
         page.evaluate("document.activeElement && document.activeElement.blur()")
@@ -164,7 +166,7 @@ def encode_small(browser: Browser, png: bytes) -> bytes:
     urls: list[str] = page.evaluate(REDUCE, options)
     page.close()
     reduced, lossy = (base64.b64decode(url.partition(",")[2]) for url in urls)
-    command = [CWEBP, "-quiet", "-lossless", "-z", "9", "-o", "-", "--", "-"]
+    command = [CWEBP, "-quiet", "-lossless", "-z", "6", "-o", "-", "--", "-"]
     lossless = subprocess.run(command, input=reduced, capture_output=True, check=True).stdout
     return min(lossless, lossy, key=len)
 
