@@ -76,7 +76,7 @@ browser: dev ## the part of e2e in the browser
 bench: dev ## throughput and listeners, beside other servers; writes docs/benchmarks.md (SMOKE=1: a second each, without the peers that have environments of their own)
 	$(VENV)/python -m bench $(SCENARIOS) $(if $(SMOKE),--smoke --peers mcphost sdk bare)
 
-screenshots: dev ## take the pictures of README and docs/tour.md again (needs chromium; PICTURES="calls keys" for some)
+screenshots: dev ## take the pictures of README and docs/tour.md again (needs chromium; PICTURES="calls keys" for some; PICTURES=pages for all pages, with cwebp, too)
 	$(VENV)/python -m tests.screenshots $(PICTURES)
 
 editor: dev ## build static/editor again from editor/ (the script editor of the console)

@@ -24,6 +24,7 @@ from mcphost.testing import (
     run_through,
 )
 from tests import file_map
+from tests.screenshots.pages import DOCUMENT, MODES, PAGES, PAGES_FOLDER, page_list
 from tests.screenshots.pictures import FOLDER, PICTURES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -43,6 +44,7 @@ INNER = [
     *sorted(ROOT.glob("docs/design/*.md")),
 ]
 MOST_BYTES_OF_PICTURES = 1_500_000
+MAX_BYTES_OF_PAGES = 5_000_000
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 # The arguments for each documented function, and a text that its result must contain.
@@ -199,6 +201,14 @@ def test_every_picture_is_made_by_the_script_and_shown_and_small() -> None:
     }
     assert {path.name for path in files} == taken == shown
     assert sum(path.stat().st_size for path in files) < MOST_BYTES_OF_PICTURES
+
+
+def test_every_page_has_a_small_picture_in_each_mode_and_is_listed() -> None:
+    names = {f"{mode}/{page.name}.webp" for mode in MODES for page in PAGES}
+    files = {str(path.relative_to(PAGES_FOLDER)): path for path in PAGES_FOLDER.glob("*/*")}
+    assert set(files) == names, "run `make screenshots PICTURES=pages`"
+    assert sum(path.stat().st_size for path in files.values()) < MAX_BYTES_OF_PAGES
+    assert DOCUMENT.read_text() == page_list(), "run `make screenshots PICTURES=pages`"
 
 
 def _anchors(document: Path) -> set[str]:

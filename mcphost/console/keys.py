@@ -166,10 +166,11 @@ def retire(request: SignedInRequest, key_id: str) -> HttpResponseBase:
         )
         done = f"{row.id} is retired, and the rotation is cancelled. Nothing was sealed with it."
     else:
-        consequence = (
+        lost = (
             f"{_first_upper(row.waiting)}: answers to them will be rejected, and the calls have to be repeated. "
-            f"In all, {under} under it are lost: clients begin new sessions, and tasks fail. {LINKS}"
+            f"In all, {under} under it are lost: clients begin new sessions, and tasks fail."
         )
+        consequence = f"{lost if under else 'No call, session or task under it is lost.'} {LINKS}"
         done = f"{row.id} is retired. It no longer opens anything: {under} are lost."
     return _confirmed(
         request,

@@ -1,9 +1,12 @@
 """`python -m tests.screenshots [NAME…]`: take the pictures of README and docs/tour.md again, or only some.
 
-A server is started over a throw-away data folder with a month of calls, and Chromium visits its
-console. Names, numbers and waits are the same each time; times are relative to now.
+With the name `pages` it takes those of all pages for docs/pages.md instead, with `pages/NAME` only some of them; `--png`
+names a folder for copies as PNG. A server is started over a throw-away data folder with a month of calls, and
+Chromium visits its console. Names, numbers and waits are the same each time; times are relative to now.
 """
 
+import argparse
+import json
 import shutil
 import socket
 import sqlite3
@@ -25,6 +28,8 @@ from tests.screenshots.client import (
     Talk,
     talk,
 )
+from tests.screenshots.page_calls import make_calls
+from tests.screenshots.page_pictures import take_pages
 from tests.screenshots.pictures import take
 
 TOOLS = Path(__file__).parent / "tools"
@@ -61,19 +66,31 @@ LATEST: tuple[tuple[str, Talk], ...] = (
 """The latest calls, made on the running server. Those without an answer are open questions."""
 
 
-def main(names: list[str]) -> int:
+def main(names: list[str], copies: Path | None = None) -> int:
+    pages = [name for name in names if name.partition("/")[0] == "pages"]
     with tempfile.TemporaryDirectory(prefix="mcphost-screenshots-") as folder:
         patterns = _patterns(Path(folder) / "patterns")
         home = Path(folder) / "home"
         settings: dict[str, Any] = {"MCPHOST_TOOLS_PATH": str(_tools(Path(folder) / "tools"))}
         made = manage(home, "init", "--demo", env=settings)
         assert made.returncode == 0, made.stderr
-        _history(home, patterns, settings)
+        _run("history", home, settings, str(patterns))
+        if pages:
+            _run("page_data", home, settings, "create", folder)
+            settings["MCPHOST_DRAIN_SECONDS"] = "1"  # a task is at work until the end
         with serving("uvicorn", home, port=_usual_port(), **settings) as server:
             _call(server)
+            called = make_calls(server) if pages else {}
             _wait_for_summaries(server)
-            take(server, names)
-    return 0
+            if not pages:
+                take(server, names)
+                return 0
+            _run("page_data", home, settings, "addresses", folder)
+            addresses = json.loads((Path(folder) / "addresses.json").read_text()) | called
+            some = [name.partition("/")[2] for name in pages if "/" in name]
+            problems = take_pages(server, addresses, some, copies)
+    print(*problems, sep="\n")
+    return 1 if problems else 0
 
 
 def _patterns(folder: Path) -> Path:
@@ -101,9 +118,10 @@ def _tools(folder: Path) -> Path:
     return folder
 
 
-def _history(home: Path, patterns: Path, settings: Mapping[str, str]) -> None:
+def _run(module: str, home: Path, settings: Mapping[str, str], *arguments: str) -> None:
+    """Run a module of this package over the data, in a process of its own."""
     subprocess.run(
-        [sys.executable, "-m", "tests.screenshots.history", str(patterns)],
+        [sys.executable, "-m", f"tests.screenshots.{module}", *arguments],
         cwd=ROOT,
         env={**environment(home, **settings), "DJANGO_SETTINGS_MODULE": "mcphost.settings"},
         timeout=HISTORY_SECONDS,
@@ -131,4 +149,8 @@ def _wait_for_summaries(server: Server) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    parser = argparse.ArgumentParser(prog="python -m tests.screenshots")
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--png", type=Path, metavar="FOLDER")
+    options = parser.parse_args()
+    sys.exit(main(options.names, options.png))

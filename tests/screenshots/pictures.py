@@ -28,14 +28,14 @@ ENCODE = """async ([png, quality]) => {
 """Chromium writes PNG and JPEG only; its canvas writes WebP."""
 
 
-def _stay(page: Page) -> None:
+def stay(page: Page) -> None:
     """Show the page as it is."""
 
 
 ANSWERED = re.compile("2 accepted")
 
 
-def _write(page: Page) -> None:
+def write_tool(page: Page) -> None:
     page.get_by_label("Name", exact=True).fill("order_status")
     page.get_by_label("Title", exact=True).fill("Status of an order")
     page.get_by_label("Description", exact=True).fill(
@@ -73,7 +73,7 @@ secrets:
 """
 
 
-def _compare(page: Page) -> None:
+def compare_file(page: Page) -> None:
     page.get_by_label("Or paste it").fill(FILE)
     page.get_by_role("button", name="Compare").click()
     page.wait_for_load_state("networkidle")
@@ -101,7 +101,7 @@ class Picture:
 
     name: str
     address: str
-    way: Callable[[Page], None] = _stay
+    way: Callable[[Page], None] = stay
     user: str = "admin"
     theme: str = "light"
     height: int = 900
@@ -111,21 +111,21 @@ PICTURES: Sequence[Picture] = (
     Picture("dashboard", ""),
     Picture("dashboard-dark", "", theme="dark"),
     Picture("tenant", "t/support/"),
-    Picture("new-tool", "t/support/tools/new/?kind=http", _write),
+    Picture("new-tool", "t/support/tools/new/?kind=http", write_tool),
     Picture("tool", "t/support/tools/", _open("refund_order"), height=1240),
     Picture("connect", "t/support/connect/"),
     Picture("input-requests", "input-requests/"),
     Picture("calls", "t/support/calls/"),
     Picture("calls-dark", "calls/", theme="dark"),
-    Picture("call", "t/support/calls/?target=resolve_ticket", _open(ANSWERED), height=1240),
+    Picture("call", "t/support/calls/?tool=resolve_ticket", _open(ANSWERED), height=1240),
     Picture(
         "call-payloads",
-        "t/support/calls/?target=resolve_ticket",
+        "t/support/calls/?tool=resolve_ticket",
         _payloads,
         user="auditor",
         height=1900,
     ),
-    Picture("tenant-file", "t/support/file/", _compare, height=1000),
+    Picture("tenant-file", "t/support/file/", compare_file, height=1000),
     Picture("keys", "keys/"),
     Picture("status", "status/"),
 )

@@ -430,7 +430,7 @@ def _redis(facts: PlatformFacts) -> Iterator[str]:
 
 def _workers(facts: PlatformFacts) -> Iterator[str]:
     due = 0 if facts.tasks is None else facts.tasks.due
-    text = f"{_sum(facts, 'tasks', 'running'):.0f} rounds of tasks run, {due} tasks are due"
+    text = f"tasks: {_sum(facts, 'tasks', 'running'):.0f} running, {due} due"
     if not options().tasks.queued:
         yield f"{text}; they run in the serving process"
         return
@@ -557,7 +557,7 @@ _LINES: Final[Mapping[str, LineRow]] = {
     "pool": (
         "Threads",
         lambda facts: [
-            f"{_sum(facts, 'rounds'):.0f} rounds in progress, {_sum(facts, 'threads', 'busy'):.0f} threads of tools busy"
+            f"rounds in progress: {_sum(facts, 'rounds'):.0f}, busy threads of tools: {_sum(facts, 'threads', 'busy'):.0f}"
         ],
         Rule(("database", "waiting"), 0, "Requests wait for the database: {}.", _counted),
         Rule(
