@@ -91,6 +91,9 @@ def cancel(request: SignedInRequest, tenant: Tenant, call_id: UUID) -> HttpRespo
         notify = messages.success if result is CancelResult.DONE else messages.error
         notify(request, _CANCEL_MESSAGES[result])
         return redirect(reverse("admin:call", args=[tenant.slug, call_id]))
+    if request.method != "POST" and (over := _over(tenant, timeline)):
+        messages.info(request, over)
+        return redirect(reverse("admin:call", args=[tenant.slug, call_id]))
     return show(
         request,
         "confirm.html",
@@ -167,6 +170,16 @@ def _cancel_each(
             notify(request, text.format(f"{count} call{'s' * (count > 1)}"))
 
 
+def _over(tenant: Tenant, timeline: Timeline) -> str:
+    """Say that a call has nothing to cancel; empty if it waits, or goes on as a task."""
+    call_id = timeline.entries[0].call
+    task = None if call_id is None else tasks.of_call(call_id, tenant.pk)
+    if timeline.state == "open" or (task is not None and task.works):
+        return ""
+    state = with_task(timeline.state, task).replace("_", " ")
+    return f"The call no longer waits for an answer: it is {state}."
+
+
 def _explanation(tenant: Tenant, timeline: Timeline) -> str:
     first, last = timeline.entries[0], timeline.entries[-1]
     open_keys = [
@@ -175,13 +188,8 @@ def _explanation(tenant: Tenant, timeline: Timeline) -> str:
         if question.fate == "open"
     ]
     task = None if first.call is None else tasks.of_call(first.call, tenant.pk)
-    state = with_task(timeline.state, task)
-    if task is not None and task.works:
-        how = _HOW["task"]
-    elif timeline.state != "open":
-        return f"The call no longer waits for an answer: it is {state.replace('_', ' ')}."
-    else:
-        how = _HOW.get(str(last.delivery), _HOW["modern"])
+    is_task = task is not None and task.works
+    how = _HOW["task"] if is_task else _HOW.get(str(last.delivery), _HOW["modern"])
     answered = sum(bool(question.answers) for question in timeline.questions)
     kept = f" {answered} given before stay recorded." if answered else ""
     keys_text = ", ".join(map(str, open_keys)) or "nothing now"

@@ -271,7 +271,9 @@ def test_an_ended_call_cannot_be_cancelled_and_the_page_says_so(
     story = waits(acme, "deploy", MINUTE)
     story.play("back; answer colour; end")
     told(replace(story, made=story.made[2:]))
-    assert "no longer waits for an answer: it is complete" in shown(operator, cancels(story))
+    response = operator.get(cancels(story), follow=True)
+    assert response.redirect_chain == [(f"/admin/t/acme/calls/{story.call.id}/", 302)]
+    assert "no longer waits for an answer: it is complete" in response.content.decode()
     page = operator.post(cancels(story), {"reason": "late"}, follow=True).content.decode()
     assert "it no longer waits for an answer" in page
     assert not CancelledCall.objects.exists()

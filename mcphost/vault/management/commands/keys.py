@@ -185,6 +185,8 @@ def _consequence(row: KeyRow, verb: KeyVerb) -> str:
         return "Nothing was sealed under it; the rotation is cancelled."
     if verb is KeyVerb.DESTROY:
         return f"It already opens no tokens ({row.waiting}); this cannot be undone."
+    if not row.in_flight:
+        return "No call waits for an answer under it."
     return f"{row.waiting[0].upper()}{row.waiting[1:]}: answers to them will be rejected."
 
 
