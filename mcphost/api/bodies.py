@@ -20,7 +20,7 @@ MAX_LEVELS: Final = 72
 """More than what is stored may have (`protocol.storable`), with the levels around it."""
 
 
-class ExactJsonParser(BaseParser):
+class StrictJsonParser(BaseParser):
     """JSON in UTF-8, whose numbers are not changed by reading them."""
 
     media_type = "application/json"
@@ -51,7 +51,7 @@ class ExactJsonParser(BaseParser):
         return parsed
 
 
-class MergePatchParser(ExactJsonParser):
+class MergePatchParser(StrictJsonParser):
     """A merge patch, which is JSON, too."""
 
     media_type = MERGE_PATCH

@@ -21,7 +21,7 @@ from mcphost.api.authentication import (
     BearerAuthentication,
     ConsoleSessionAuthentication,
 )
-from mcphost.api.bodies import ExactJsonParser, MergePatchParser, StrictNegotiation, merged
+from mcphost.api.bodies import MergePatchParser, StrictJsonParser, StrictNegotiation, merged
 from mcphost.api.call import ApiCall, read_only_names
 from mcphost.api.errors import problem_response
 from mcphost.api.operations import SAFE_METHODS, ApiOperation, scope_for
@@ -52,7 +52,7 @@ class Endpoint(APIView):
 
     authentication_classes = (BearerAuthentication, ConsoleSessionAuthentication)
     permission_classes: Sequence[type[BasePermission]] = (IsAuthenticated,)
-    parser_classes: Sequence[type[BaseParser]] = (ExactJsonParser, MergePatchParser)
+    parser_classes: Sequence[type[BaseParser]] = (StrictJsonParser, MergePatchParser)
     renderer_classes = (JSONRenderer,)  # negotiates JSON; bodies are encoded by representations
     content_negotiation_class = StrictNegotiation
     metadata_class = None

@@ -16,9 +16,9 @@ from mcphost.api.problems import (
     not_found,
 )
 from mcphost.catalogue.errors import (
-    ConflictError,
     InvalidPrimitiveError,
     NotDeletableError,
+    StaleError,
     UnchangedError,
     UnknownError,
     WrongStateError,
@@ -115,7 +115,7 @@ def _key_problem(error: Any) -> ProblemError:
     return ProblemError(ProblemType.CONFLICT, f"{sentence[:1].upper()}{sentence[1:]}.")
 
 
-def _conflict_problem(error: Any) -> ProblemError:
+def _stale_problem(error: Any) -> ProblemError:
     return ProblemError(ProblemType.PRECONDITION, f"{error}.")
 
 
@@ -161,7 +161,7 @@ _CONVERSIONS: Final[
     (TrialEndedError, _trial_problem),
     (FindingBusyError, _busy_problem),
     (KeyRefusalError, _key_problem),
-    (ConflictError, _conflict_problem),
+    (StaleError, _stale_problem),
     (MovedError, _moved_problem),
     ((UnknownError, UnknownTenantError, Http404), _missing_problem),
     (PermissionDenied, _access_problem),

@@ -20,7 +20,7 @@ from mcphost.audit import services as audit
 from mcphost.audit.records import Actor
 from mcphost.catalogue import kinds, outgoing, validation
 from mcphost.catalogue.compiling import Ready
-from mcphost.catalogue.errors import ConflictError, InvalidPrimitiveError
+from mcphost.catalogue.errors import InvalidPrimitiveError, StaleError
 from mcphost.catalogue.fields import (
     FIELD_NAMES,
     PrimitiveFields,
@@ -267,7 +267,7 @@ class Preparation:
 def store(basis: Basis, changes: Iterable[PreparedChange], actor: Actor) -> None:
     """Store prepared changes, all or none.
 
-    Raises ConflictError if the tenant is no longer what they were prepared on, PermissionDenied, and
+    Raises StaleError if the tenant is no longer what they were prepared on, PermissionDenied, and
     UnknownTenantError if the tenant is closed.
     """
     tenant = lock_open_tenant(basis.tenant.pk, actor, Permission.EDIT_TOOLS)
@@ -279,7 +279,7 @@ def store(basis: Basis, changes: Iterable[PreparedChange], actor: Actor) -> None
         and basis.grants <= granted_references(tenant.pk)
     )
     if not is_same:
-        raise ConflictError(tenant.slug)
+        raise StaleError(tenant.slug)
     stored, now = list(changes), timezone.now()
     rows = [change.row for change in stored]
     for row in rows:

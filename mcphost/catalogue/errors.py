@@ -5,7 +5,7 @@ CatalogueError
 ├── WrongStateError  the primitive's state does not allow the verb
 ├── NotDeletableError  the primitive is neither a draft nor archived
 ├── UnchangedError   the version to publish is the one that was published last
-├── ConflictError    the working copy, the published version or the state is not the one that the
+├── StaleError    the working copy, the published version or the state is not the one that the
 │                    change was based on
 └── UnknownError     there is no such primitive
 """
@@ -67,7 +67,7 @@ class UnchangedError(CatalogueError):
         super().__init__(f"{name} has not changed since version {version} was published.{enable}")
 
 
-class ConflictError(CatalogueError):
+class StaleError(CatalogueError):
     """The working copy, the published version or the state has changed since the user read it."""
 
     def __init__(self, name: str) -> None:

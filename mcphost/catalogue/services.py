@@ -18,9 +18,9 @@ from mcphost.audit.records import Actor
 from mcphost.catalogue import kinds, outgoing, validation
 from mcphost.catalogue.compiling import Ready, label, listing_of, publication_digest
 from mcphost.catalogue.errors import (
-    ConflictError,
     InvalidPrimitiveError,
     NotDeletableError,
+    StaleError,
     UnchangedError,
     UnknownError,
     WrongStateError,
@@ -75,7 +75,7 @@ def update(
     """Change the working copy. What is served stays as it was published.
 
     Unchanged fields change nothing: no entry, no announcement. `based_on` is the
-    `fields.fingerprint` of the working copy that was edited. Raises ConflictError if it has changed
+    `fields.fingerprint` of the working copy that was edited. Raises StaleError if it has changed
     since; without `based_on` it is replaced whatever it is. Blocks while its kind inspects it
     (`validation.inspect`).
     """
@@ -96,7 +96,7 @@ def update_inspected(
     if not names:  # also if the same form is sent twice, which is no conflict
         return primitive_row(row)
     if based_on and based_on != fingerprint(before):
-        raise ConflictError(row.name)
+        raise StaleError(row.name)
     problems = {}
     if "name" in names and row.live_id:
         problems["name"] = [_FIXED]
@@ -122,7 +122,7 @@ def publish(
     """Write the working copy as the next version, and serve it from now on.
 
     `note` says why, at most MAX_NOTE characters. `based_on` is the `fields.fingerprint` of the working
-    copy that was reviewed, `was` the state that the user saw: raises ConflictError if one of them has
+    copy that was reviewed, `was` the state that the user saw: raises StaleError if one of them has
     changed since. Raises UnchangedError if the version would be the one that is published already.
     """
     note = validation.note(note)
@@ -130,7 +130,7 @@ def publish(
     state = _next_state(row, PrimitiveVerb.PUBLISH)
     fields = working_copy(row)
     if based_on and based_on != fingerprint(fields):
-        raise ConflictError(row.name)
+        raise StaleError(row.name)
     ready = validation.check(row.tenant_id, fields, row.id)
     if refused := outgoing.locked_problems(row.tenant_id, fields.kind, fields.config):
         raise InvalidPrimitiveError(refused)
@@ -168,7 +168,7 @@ def roll_back(
 
     The working copy stays as it is. Raises UnchangedError for the version that is published.
     `instead_of` is the label of the version that it is to replace, `was` the state that the user saw:
-    raises ConflictError if another version was published since, or the state is another one.
+    raises StaleError if another version was published since, or the state is another one.
     """
     note = validation.note(note)
     row = _locked(primitive_id, actor)
@@ -180,7 +180,7 @@ def roll_back(
         raise UnchangedError(row.name, str(version), PrimitiveState(row.state))
     before = str(row.live)
     if instead_of and instead_of != before:
-        raise ConflictError(row.name)
+        raise StaleError(row.name)
     _check_state(row, was)
     _check_servable(row, version)
     _move(row, state, version)
@@ -199,13 +199,13 @@ def disable(primitive_id: UUID, actor: Actor) -> PrimitiveRow:
 def enable(primitive_id: UUID, actor: Actor, *, version: str = "") -> PrimitiveRow:
     """Serve the last published version again, whatever the working copy contains.
 
-    `version` is the label of the one that the user saw: raises ConflictError if another one was
+    `version` is the label of the one that the user saw: raises StaleError if another one was
     published since.
     """
     row = _locked(primitive_id, actor)
     _next_state(row, PrimitiveVerb.ENABLE)  # a wrong state is told before what else is wrong
     if version and version != str(row.live):
-        raise ConflictError(row.name)
+        raise StaleError(row.name)
     if row.live is not None:
         _check_servable(row, row.live)
     return _change_state(row, PrimitiveVerb.ENABLE, "enabled", actor)
@@ -315,7 +315,7 @@ def _change_state(row: Primitive, verb: PrimitiveVerb, done: str, actor: Actor) 
 def _check_state(row: Primitive, was: str) -> None:
     """Refuse to serve what another user has disabled since this user saw its state, `was`."""
     if was and was != row.state:
-        raise ConflictError(row.name)
+        raise StaleError(row.name)
 
 
 def _check_servable(row: Primitive, version: PrimitiveVersion) -> None:

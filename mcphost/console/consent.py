@@ -22,8 +22,9 @@ from mcphost.console.base import SignedInRequest, actor, query_text, show
 from mcphost.console.middleware import STRICT
 from mcphost.console.tenants.tokens import scope_meanings
 from mcphost.identity.models import OAuthClient
-from mcphost.identity.oauth import clients, redirects, steps
+from mcphost.identity.oauth import clients, connection_log, redirects
 from mcphost.identity.oauth.addresses import issuer_of
+from mcphost.identity.oauth.connection_log import StepKind
 from mcphost.identity.oauth.connections import Consent, consent, takeable
 from mcphost.identity.oauth.errors import OAuthError
 from mcphost.identity.oauth.grants import (
@@ -31,7 +32,6 @@ from mcphost.identity.oauth.grants import (
     RedirectedError,
     read_authorization,
 )
-from mcphost.identity.oauth.steps import ConnectingStep
 from mcphost.tenants.fields import SLUG
 from mcphost.tenants.models import Membership
 
@@ -55,7 +55,7 @@ class Choice(NamedTuple):
 def authorize(request: SignedInRequest) -> HttpResponseBase:
     """Show what a client asks the signed-in person for; a POST sends the decision to the client."""
     if not request.user.is_active:
-        steps.note(ConnectingStep.OPENED, _named_slug(request))
+        connection_log.note(StepKind.OPENED, _named_slug(request))
         return redirect_to_login(request.get_full_path())
     issuer = issuer_of(request.get_host())
     client: OAuthClient | None = None
@@ -105,18 +105,20 @@ def _log_refusal(request: SignedInRequest, client: OAuthClient | None, reason: s
     rows = Membership.objects.filter(user=request.user, tenant__slug=_named_slug(request))
     membership = rows.filter(tenant__closed_at=None).first()
     if membership is not None:
-        refused = steps.of_person(
-            membership, client or OAuthClient(), ConnectingStep.REFUSED, reason
+        refused = connection_log.of_person(
+            membership, client or OAuthClient(), StepKind.REFUSED, reason
         )
-        steps.write([refused])
+        connection_log.write([refused])
 
 
 def _log_arrival(client: OAuthClient, choice: Choice) -> None:
-    records = steps.arrival(choice.membership, client)
+    records = connection_log.arrival(choice.membership, client)
     refusal = choice.refusal or ("" if choice.scopes else NO_SCOPES)
     if refusal:
-        records.append(steps.of_person(choice.membership, client, ConnectingStep.REFUSED, refusal))
-    steps.write(records)
+        records.append(
+            connection_log.of_person(choice.membership, client, StepKind.REFUSED, refusal)
+        )
+    connection_log.write(records)
 
 
 def _choices(request: SignedInRequest, authorization: AuthorizationRequest) -> Sequence[Choice]:
@@ -176,10 +178,10 @@ def _decide(
 ) -> HttpResponseBase:
     if ALLOW not in request.POST:
         if authorization.slug is not None:
-            declined = steps.of_person(
-                choices[0].membership, authorization.client, ConnectingStep.DECLINED
+            declined = connection_log.of_person(
+                choices[0].membership, authorization.client, StepKind.DECLINED
             )
-            steps.write([declined])
+            connection_log.write([declined])
         return _to_client(authorization.location(issuer, **_DENIED))
     membership_id = request.POST.get("tenant", "")
     choice = next(

@@ -286,7 +286,7 @@ class RefreshToken(models.Model):
 
 
 class ConnectionStep(models.Model):
-    """The last time that a client took one step of connecting to a tenant (`oauth.steps`).
+    """The last time that a client took one step of connecting to a tenant (`oauth.connection_log`).
 
     `id` is a digest of the tenant, the person, the client and the step, so that a step taken again
     changes its row. `user` is the person for whom the client connects; null while that is unknown,

@@ -21,7 +21,7 @@ from django.utils import timezone
 from mcphost.audit.last_use import LastUse
 from mcphost.feed.cache import MISS, Cache, Miss
 from mcphost.identity.models import Connection, RefreshToken, Token
-from mcphost.identity.oauth.steps import connection_use
+from mcphost.identity.oauth.connection_log import connection_use
 from mcphost.identity.pages import page_beside
 from mcphost.identity.tokens import ParsedToken, parse
 from mcphost.runtime.call import CallUser, Principal, PrincipalKind

@@ -23,7 +23,7 @@ from mcphost.catalogue.batches import (
     read_basis,
     store,
 )
-from mcphost.catalogue.errors import ConflictError, InvalidPrimitiveError
+from mcphost.catalogue.errors import InvalidPrimitiveError, StaleError
 from mcphost.catalogue.models import Primitive
 from mcphost.catalogue.services import grant_function
 from mcphost.kinds.primitive_types import PrimitiveType
@@ -105,7 +105,7 @@ def apply_plan(plan: Plan, actor: Actor, digest: str = "") -> None:
         return
     try:
         _apply(plan, actor)
-    except ConflictError:
+    except StaleError:
         raise MovedError from None
 
 

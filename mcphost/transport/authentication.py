@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 
 from mcphost.audit.records import new_id
 from mcphost.identity import selectors as identity
-from mcphost.identity.oauth import steps
-from mcphost.identity.oauth.steps import ConnectingStep
+from mcphost.identity.oauth import connection_log
+from mcphost.identity.oauth.connection_log import StepKind
 from mcphost.identity.selectors import anonymous, last_use
 from mcphost.observability.trace import trace_id
 from mcphost.protocol.errors import UNAUTHORIZED, ProtocolError
@@ -76,7 +76,7 @@ async def admit(request: HttpRequest) -> Admission:
     access = await lookups.authenticated(token.strip(), request.slug, now) if fits else None
     tenant = None if access is None else await lookups.tenant(access.principal.tenant)
     if access is None or tenant is None or not tenant.open:
-        steps.note_refused_token(request.slug, token.strip() if fits else None)
+        connection_log.note_refused_token(request.slug, token.strip() if fits else None)
         message = (
             "The access token is not valid here: sign in with a browser again, or send another token. "
             f"{CONNECT}"
@@ -92,7 +92,7 @@ async def _anonymous(slug: str) -> Admitted:
     tenant = await lookups.public_tenant(slug)
     principal = anonymous(tenant) if tenant is not None else None
     if tenant is None or principal is None:
-        steps.note(ConnectingStep.CHALLENGED, slug)
+        connection_log.note(StepKind.CHALLENGED, slug)
         message = (
             f"Authorization is missing: sign in with a browser, or send a bearer token. {CONNECT}"
         )

@@ -9,9 +9,9 @@ from django.db import connection
 from mcphost.audit.models import Entry
 from mcphost.catalogue import selectors, services
 from mcphost.catalogue.errors import (
-    ConflictError,
     InvalidPrimitiveError,
     NotDeletableError,
+    StaleError,
     UnchangedError,
     UnknownError,
     WrongStateError,
@@ -75,7 +75,7 @@ def test_rolling_back_replaces_only_the_version_that_the_user_saw_served(tool: U
     first, second = first_of(tool), selectors.versions(tool)[0]
     services.update(tool, fields(title="Third"), ACTOR)
     third = services.publish(tool, ACTOR)
-    with pytest.raises(ConflictError):
+    with pytest.raises(StaleError):
         services.roll_back(tool, first.id, ACTOR, instead_of=second.label)
     assert selectors.primitive(tool) == third
     assert (
@@ -126,7 +126,7 @@ def test_a_working_copy_that_changed_since_it_was_reviewed_is_not_published(tool
     reviewed = selectors.primitive(tool)
     services.update(tool, fields(title="Later"), ACTOR)
     before = Entry.objects.count(), PrimitiveVersion.objects.count()
-    with pytest.raises(ConflictError, match="changed meanwhile"):
+    with pytest.raises(StaleError, match="changed meanwhile"):
         services.publish(tool, ACTOR, based_on=reviewed.fingerprint)
     assert (Entry.objects.count(), PrimitiveVersion.objects.count()) == before
     services.update(tool, fields(title="Reviewed"), ACTOR)
@@ -137,7 +137,7 @@ def test_an_edit_of_an_older_working_copy_is_refused(tool: UUID) -> None:
     row = selectors.primitive(tool)
     read = fingerprint(row.fields)
     services.update(tool, fields(title="Third"), ACTOR, based_on=read)
-    with pytest.raises(ConflictError, match="changed meanwhile"):
+    with pytest.raises(StaleError, match="changed meanwhile"):
         services.update(tool, fields(title="Fourth"), ACTOR, based_on=read)
     now = selectors.primitive(tool)
     assert now.fields.title == "Third"

@@ -11,7 +11,7 @@ from django.utils import timezone
 from mcphost.audit import last_use
 from mcphost.audit.models import Entry
 from mcphost.identity.models import AuthorizationCode, ConnectionStep, OAuthClient
-from mcphost.identity.oauth.steps import ConnectingStep, ConnectionAttempt, attempts
+from mcphost.identity.oauth.connection_log import ConnectionAttempt, StepKind, attempts
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Role
 from mcphost.tenants.services import remove_member, set_member
@@ -340,22 +340,22 @@ def test_the_steps_of_a_person_are_logged(app: OAuthClient, cast: Cast) -> None:
     browser = _browser(cast.member)
     browser.get(_url())
     assert (_logged(cast).person, _logged(cast).name) == ("member", "Laptop")
-    assert _logged(cast).last.step is ConnectingStep.SIGNED_IN
+    assert _logged(cast).last.step is StepKind.SIGNED_IN
     browser.post(_url(), {"_deny": "1"})
-    assert _logged(cast).last.step is ConnectingStep.DECLINED
+    assert _logged(cast).last.step is StepKind.DECLINED
     _allow(browser, _url(), cast.member)
-    assert _logged(cast).last.step is ConnectingStep.CONSENTED
+    assert _logged(cast).last.step is StepKind.CONSENTED
 
 
 def test_where_a_request_is_refused_is_logged_with_the_reason(app: OAuthClient, cast: Cast) -> None:
     browser = _browser(cast.member)
     browser.get(_url(client_id="dcr-gone"))
     attempt = _logged(cast)
-    assert (attempt.name, attempt.last.step) == ("", ConnectingStep.REFUSED)
+    assert (attempt.name, attempt.last.step) == ("", StepKind.REFUSED)
     assert "No client is registered with this id" in attempt.last.detail
     browser.get(_url(code_challenge=None))
     newest = attempts(cast.acme.id)[0]
-    assert (newest.name, newest.last.step) == ("Laptop", ConnectingStep.REFUSED)
+    assert (newest.name, newest.last.step) == ("Laptop", StepKind.REFUSED)
     assert "Code challenge required" in newest.last.detail
 
 
@@ -363,7 +363,7 @@ def test_a_client_that_a_tenant_does_not_accept_is_logged(app: OAuthClient, cast
     Tenant.objects.filter(pk=cast.acme.id).update(metadata_documents_only=True)
     _browser(cast.member).get(_url())
     last = _logged(cast).last
-    assert last.step is ConnectingStep.REFUSED
+    assert last.step is StepKind.REFUSED
     assert "accepts only clients with a metadata document" in last.detail
 
 
@@ -379,4 +379,4 @@ def test_a_signed_out_visit_is_noted_and_written_later(app: OAuthClient, cast: C
     assert not ConnectionStep.objects.exists()
     last_use.flush(timezone.now())
     attempt = _logged(cast)
-    assert (attempt.person, attempt.name, attempt.last.step) == ("", "", ConnectingStep.OPENED)
+    assert (attempt.person, attempt.name, attempt.last.step) == ("", "", StepKind.OPENED)

@@ -16,7 +16,7 @@ from mcphost.serving.database import in_database
 from mcphost.serving.execution import trials
 from mcphost.serving.execution.deliveries import TRIAL_SECONDS
 from mcphost.serving.execution.played_client import OPAQUE, PlayedClient
-from mcphost.serving.execution.trials import REFUSAL, Trial, TrialRound
+from mcphost.serving.execution.trials import REFUSAL, TrialRequest, TrialResult
 from tests.cast import ACTOR, Cast
 from tests.plugins.canaries import CANARY
 from tests.rounds.client_steps import EVERYTHING, FORMS, accept, calling
@@ -49,18 +49,18 @@ async def asking(asking: Cast) -> Cast:
     return asking
 
 
-def trial(cast: Cast, client: PlayedClient, how: str) -> Trial:
+def trial(cast: Cast, client: PlayedClient, how: str) -> TrialRequest:
     fields = PrimitiveFields("", {"function": "careless.asks_the_undeclared"})
-    return Trial(cast.operator.user, cast.acme.id, fields, {"how": how}, client=client)
+    return TrialRequest(cast.operator.user, cast.acme.id, fields, {"how": how}, client=client)
 
 
-def script(cast: Cast, client: PlayedClient) -> Trial:
+def script(cast: Cast, client: PlayedClient) -> TrialRequest:
     fields = PrimitiveFields("", {"code": ASKING.strip()}, kind="script")
-    return Trial(cast.operator.user, cast.acme.id, fields, {"item": "tea"}, client=client)
+    return TrialRequest(cast.operator.user, cast.acme.id, fields, {"item": "tea"}, client=client)
 
 
-def answered(before: Trial, asked: TrialRound, **responses: Any) -> Trial:
-    return Trial(
+def answered(before: TrialRequest, asked: TrialResult, **responses: Any) -> TrialRequest:
+    return TrialRequest(
         before.operator,
         before.tenant,
         before.definition,
@@ -152,7 +152,9 @@ async def test_tasks_are_offered_to_the_clients_that_can_follow_them(
 ) -> None:
     config = {"code": 'def order() -> str:\n    """Order."""\n    return "tea"', "tasks": support}
     fields = PrimitiveFields("", config, kind="script")
-    tried = await trials.run(Trial(asking.operator.user, asking.acme.id, fields, {}, client=client))
+    tried = await trials.run(
+        TrialRequest(asking.operator.user, asking.acme.id, fields, {}, client=client)
+    )
     assert tried.task is task
     if refused:
         assert tried.error is not None
@@ -185,7 +187,9 @@ async def test_all_messages_of_a_round_are_shown_with_what_seals_its_state(askin
 async def test_secret_arguments_are_redacted_in_the_messages_of_a_trial(asking: Cast) -> None:
     fields = PrimitiveFields("", {"function": "probe.write"})
     await in_database(grant_function, asking.acme.id, "probe.write", ACTOR)
-    done = await trials.run(Trial(asking.operator.user, asking.acme.id, fields, {"text": CANARY}))
+    done = await trials.run(
+        TrialRequest(asking.operator.user, asking.acme.id, fields, {"text": CANARY})
+    )
     assert done.error is None
     request = done.exchanged[0].body
     assert request["params"]["arguments"] == {"text": "[redacted]"}
@@ -197,7 +201,7 @@ async def test_a_call_that_was_refused_before_it_ran_has_no_record(asking: Cast)
         "tasks": "required",
     }
     fields = PrimitiveFields("", config, kind="script")
-    refused = Trial(
+    refused = TrialRequest(
         asking.operator.user, asking.acme.id, fields, {}, client=PlayedClient(declares={})
     )
     assert not (await trials.run(refused)).is_recorded

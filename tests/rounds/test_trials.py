@@ -17,7 +17,7 @@ from mcphost.routing import process
 from mcphost.serving.database import in_database
 from mcphost.serving.execution import trials
 from mcphost.serving.execution.played_client import OPAQUE
-from mcphost.serving.execution.trials import Trial, TrialRound
+from mcphost.serving.execution.trials import TrialRequest, TrialResult
 from mcphost.tenants.fields import TenantFields
 from mcphost.tenants.services import close_tenant, update_tenant
 from tests.cast import ACTOR, Cast
@@ -58,33 +58,37 @@ async def acme(asking: Cast) -> Cast:
 
 
 @pytest.fixture
-def trial(acme: Cast) -> Trial:
+def trial(acme: Cast) -> TrialRequest:
     """A trial of a script that is nowhere saved."""
-    return Trial(acme.operator.user, acme.acme.id, script(), {"item": "tea"}, host="testserver")
+    return TrialRequest(
+        acme.operator.user, acme.acme.id, script(), {"item": "tea"}, host="testserver"
+    )
 
 
-def answered(trial: Trial, before: TrialRound, **responses: Any) -> Trial:
+def answered(trial: TrialRequest, before: TrialResult, **responses: Any) -> TrialRequest:
     return replace(trial, state=before.state, responses=responses)
 
 
-def reason(given: TrialRound) -> str:
+def reason(given: TrialResult) -> str:
     assert given.error is not None, given
     assert given.result is None
     return given.error.message
 
 
-def text(given: TrialRound) -> str:
+def text(given: TrialResult) -> str:
     assert given.result is not None, given
     found: str = given.result["content"][0]["text"]
     return found
 
 
-async def entries(given: TrialRound) -> list[Entry]:
+async def entries(given: TrialResult) -> list[Entry]:
     found = Entry.objects.filter(call=given.call).order_by("at", "id")
     return await in_database(lambda: list(found))
 
 
-async def test_a_draft_runs_as_for_a_client_and_is_recorded_as_a_trial(acme: Cast, trial: Trial):
+async def test_a_draft_runs_as_for_a_client_and_is_recorded_as_a_trial(
+    acme: Cast, trial: TrialRequest
+):
     first = await trials.run(trial)
     assert first.requests["sure"]["params"]["message"] == "Really order tea?"
     assert (first.result, first.error, first.number) == (None, None, 1)
@@ -121,7 +125,7 @@ async def test_a_draft_runs_as_for_a_client_and_is_recorded_as_a_trial(acme: Cas
 
 
 async def test_a_trial_state_is_valid_for_one_operator_tenant_definition_and_arguments_only(
-    acme: Cast, trial: Trial
+    acme: Cast, trial: TrialRequest
 ):
     changes: tuple[dict[str, Any], ...] = (
         {"operator": acme.owner.user},
@@ -138,7 +142,9 @@ async def test_a_trial_state_is_valid_for_one_operator_tenant_definition_and_arg
         assert await in_database(refused.filter(tenant=taken.tenant).exists)
 
 
-async def test_states_of_trials_and_of_clients_are_not_interchangeable(acme: Cast, trial: Trial):
+async def test_states_of_trials_and_of_clients_are_not_interchangeable(
+    acme: Cast, trial: TrialRequest
+):
     asker = calling(acme.operator.mcp_token, "paint", what="a wall")
     clients = state_of(await asker.leg())
     of_client = replace(trial, state=clients, responses={"colour": accept(colour="red")})
@@ -149,7 +155,7 @@ async def test_states_of_trials_and_of_clients_are_not_interchangeable(acme: Cas
     assert frozen(await asker.leg(first.state, {}))
 
 
-async def test_only_users_who_may_edit_tools_can_try_them(acme: Cast, trial: Trial):
+async def test_only_users_who_may_edit_tools_can_try_them(acme: Cast, trial: TrialRequest):
     for person in (acme.auditor, acme.member, acme.stranger):
         with pytest.raises(PermissionDenied):
             await trials.run(replace(trial, operator=person.user))
@@ -157,14 +163,18 @@ async def test_only_users_who_may_edit_tools_can_try_them(acme: Cast, trial: Tri
         assert (await trials.run(replace(trial, operator=person.user))).requests
 
 
-async def test_a_revoked_permission_ends_the_trial_at_its_next_round(acme: Cast, trial: Trial):
+async def test_a_revoked_permission_ends_the_trial_at_its_next_round(
+    acme: Cast, trial: TrialRequest
+):
     first = await trials.run(trial)
     await in_database(close_tenant, acme.acme.id, actor=ACTOR)
     with pytest.raises(PermissionDenied):
         await trials.run(answered(trial, first, sure=accept(sure=True)))
 
 
-async def test_a_definition_that_is_invalid_or_not_granted_is_not_run(acme: Cast, trial: Trial):
+async def test_a_definition_that_is_invalid_or_not_granted_is_not_run(
+    acme: Cast, trial: TrialRequest
+):
     with pytest.raises(InvalidPrimitiveError) as refused:
         await trials.run(replace(trial, definition=script("def")))
     assert list(refused.value.problems) == ["config.code"]
@@ -174,7 +184,7 @@ async def test_a_definition_that_is_invalid_or_not_granted_is_not_run(acme: Cast
         await trials.run(foreign)
 
 
-async def test_the_failing_line_of_a_script_is_shown_to_its_operator_only(trial: Trial):
+async def test_the_failing_line_of_a_script_is_shown_to_its_operator_only(trial: TrialRequest):
     given = await trials.run(replace(trial, definition=script(BROKEN)))
     assert "The tool failed" in text(given)
     assert given.detail.startswith("line 4 in broken")
@@ -182,7 +192,7 @@ async def test_the_failing_line_of_a_script_is_shown_to_its_operator_only(trial:
     assert "line 4" not in orjson.dumps(given.received).decode()
 
 
-async def test_trials_count_against_the_limits_of_the_tenant(acme: Cast, trial: Trial):
+async def test_trials_count_against_the_limits_of_the_tenant(acme: Cast, trial: TrialRequest):
     fields = TenantFields(title="Acme", calls_per_minute=1)
     await in_database(update_tenant, acme.acme.id, fields, actor=ACTOR)
     assert (await trials.run(trial)).requests

@@ -15,7 +15,7 @@ from mcphost.audit import last_use
 from mcphost.catalogue import selectors as catalogue
 from mcphost.identity import selectors, tokens
 from mcphost.identity import services as identity
-from mcphost.identity.oauth.steps import ConnectingStep, attempts
+from mcphost.identity.oauth.connection_log import StepKind, attempts
 from mcphost.serving.database import THREADS, in_database
 from mcphost.tenants import services as tenants
 from mcphost.tenants.roles import Audience
@@ -178,7 +178,7 @@ async def test_refused_requests_are_in_the_connection_log(served: Cast) -> None:
         assert (await send("acme", request("tools/list"), token)).status == 401
     await in_database(last_use.flush, timezone.now())
     (attempt,) = await in_database(attempts, served.acme.id)
-    steps = {ConnectingStep.CHALLENGED, ConnectingStep.MALFORMED, ConnectingStep.UNKNOWN_TOKEN}
+    steps = {StepKind.CHALLENGED, StepKind.MALFORMED, StepKind.UNKNOWN_TOKEN}
     assert {step.step for step in attempt.steps} == steps
     (attempt,) = await in_database(attempts, served.globex.id)
-    assert (attempt.person, attempt.last.step) == ("stranger", ConnectingStep.ELSEWHERE)
+    assert (attempt.person, attempt.last.step) == ("stranger", StepKind.ELSEWHERE)

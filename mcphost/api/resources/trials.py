@@ -25,7 +25,13 @@ from mcphost.catalogue.fields import PrimitiveFields, fingerprint
 from mcphost.catalogue.rows import PrimitiveRow
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.serving.execution import trials
-from mcphost.serving.execution.trials import DEFINING, REFUSAL, Trial, TrialEndedError, TrialRound
+from mcphost.serving.execution.trials import (
+    DEFINING,
+    REFUSAL,
+    TrialEndedError,
+    TrialRequest,
+    TrialResult,
+)
 from mcphost.serving.user_slots import TRIALS
 from mcphost.tenants.roles import Permission
 
@@ -91,26 +97,26 @@ class TrialRepresentation(Representation):
         return etag_of(self.model_copy(update=dict.fromkeys(SHOWN_ONCE)).encoded())
 
     @classmethod
-    def of(cls, trial_round: TrialRound, state: str | None) -> Self:
-        error = trial_round.error
+    def of(cls, trial_result: TrialResult, state: str | None) -> Self:
+        error = trial_result.error
         outcome: Literal["complete", "input_required", "refused"] = "complete"
         if error is not None:
             outcome = "refused"
-        elif trial_round.requests:
+        elif trial_result.requests:
             outcome = "input_required"
         return cls(
-            call_id=trial_round.call,
-            round=trial_round.number,
-            seconds=round(trial_round.seconds, 4),
+            call_id=trial_result.call,
+            round=trial_result.number,
+            seconds=round(trial_result.seconds, 4),
             outcome=outcome,
-            result=None if trial_round.result is None else dict(trial_round.result),
-            input_requests={key: dict(params) for key, params in trial_round.requests.items()},
-            invalid=dict(trial_round.invalid),
+            result=None if trial_result.result is None else dict(trial_result.result),
+            input_requests={key: dict(params) for key, params in trial_result.requests.items()},
+            invalid=dict(trial_result.invalid),
             state=state,
             error=error and TrialErrorRepresentation(code=error.code, message=error.message),
-            detail=trial_round.detail,
-            messages=[dict(message) for message in trial_round.received[:-1]],
-            dropped=trial_round.dropped,
+            detail=trial_result.detail,
+            messages=[dict(message) for message in trial_result.received[:-1]],
+            dropped=trial_result.dropped,
         )
 
 
@@ -186,16 +192,16 @@ def _run(
     try:
         if fingerprint(definition) != state.definition:
             raise TrialEndedError(_CHANGED)
-        trial_round = _admitted_round(call, row, state, definition, responses)
+        trial_result = _admitted_round(call, row, state, definition, responses)
     except TrialEndedError as change:
         if state.call:
             trials.end(UUID(state.call), call.tenant.pk, str(change), call.actor)
         raise
     next_state = state._replace(
-        sealed=trial_round.state, tool_state=trial_round.tool_state, call=str(trial_round.call)
+        sealed=trial_result.state, tool_state=trial_result.tool_state, call=str(trial_result.call)
     )
     signed = signing.dumps(next_state, salt=_salt(call, row), compress=True)
-    shown = TrialRepresentation.of(trial_round, signed if trial_round.requests else None)
+    shown = TrialRepresentation.of(trial_result, signed if trial_result.requests else None)
     return call.perform(lambda: shown)
 
 
@@ -205,9 +211,9 @@ def _admitted_round(
     state: TrialState,
     definition: PrimitiveFields,
     responses: Mapping[str, Mapping[str, Any]],
-) -> TrialRound:
+) -> TrialResult:
     user = call.credential.user
-    trial = Trial(
+    trial = TrialRequest(
         operator=user,
         tenant=call.tenant.pk,
         definition=definition,

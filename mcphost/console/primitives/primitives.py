@@ -18,7 +18,7 @@ from django.views.decorators.http import require_safe
 from mcphost.audit.records import Actor
 from mcphost.audit.summaries.figures import Period
 from mcphost.catalogue import kinds, selectors, services, validation
-from mcphost.catalogue.errors import ConflictError, UnchangedError, UnknownError
+from mcphost.catalogue.errors import StaleError, UnchangedError, UnknownError
 from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.catalogue.selectors import PrimitiveRow
 from mcphost.catalogue.states import PrimitiveState
@@ -194,7 +194,7 @@ def edit(
             )
         except UnknownError:
             raise Http404 from None  # another user deleted it meanwhile
-        except ConflictError as refusal:
+        except StaleError as refusal:
             saved, conflict = None, differing_fields(row.fields, fields)
             disabled = _DISABLED if row.state is PrimitiveState.DISABLED else ""
             form.add_error(None, f"{refusal}. {disabled}{WHAT_DIFFERS}")

@@ -31,7 +31,7 @@ from mcphost.console.primitives.saved_comparisons import (
 from mcphost.console.primitives.trials import BUSY
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.serving.execution import trials
-from mcphost.serving.execution.trials import REFUSAL, Trial, TrialEndedError, TrialRound
+from mcphost.serving.execution.trials import REFUSAL, TrialEndedError, TrialRequest, TrialResult
 from mcphost.serving.user_slots import TRIALS
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
@@ -120,7 +120,7 @@ def _run(
 ) -> SavedCallEnding:
     """Run all rounds of a saved call."""
     row = row_of(tenant, PrimitiveType.TOOL, tool)
-    trial = Trial(
+    trial = TrialRequest(
         operator=request.user,
         tenant=tenant.pk,
         definition=row.fields,
@@ -133,43 +133,45 @@ def _run(
     answers = iter(sent.answers)
     try:
         while True:
-            trial_round = async_to_sync(trials.run)(trial)
-            if not trial_round.requests:
-                return _ended(trial_round)
+            trial_result = async_to_sync(trials.run)(trial)
+            if not trial_result.requests:
+                return _ended(trial_result)
             responses = next(answers, {})
-            if problem := _unanswerable(trial_round, responses):
-                trials.end(trial_round.call, tenant.pk, problem, actor(request))
-                return SavedCallEnding("input_required", call=trial_round.call, problem=problem)
-            trial = _next(trial, trial_round, responses)
+            if problem := _unanswerable(trial_result, responses):
+                trials.end(trial_result.call, tenant.pk, problem, actor(request))
+                return SavedCallEnding("input_required", call=trial_result.call, problem=problem)
+            trial = _next(trial, trial_result, responses)
     except (InvalidPrimitiveError, TrialEndedError, PermissionDenied) as refusal:
         return SavedCallEnding("", problem=str(refusal) or "You may not try the tool any more.")
 
 
-def _unanswerable(trial_round: TrialRound, responses: Mapping[str, Any]) -> str:
+def _unanswerable(trial_result: TrialResult, responses: Mapping[str, Any]) -> str:
     """Why the call does not go on after a round that asks; empty if it does."""
-    if responses.keys() != trial_round.requests.keys():
-        return f"No answer is saved for its questions: {', '.join(trial_round.requests)}."
-    return "It has too many rounds." if trial_round.number >= MAX_ROUNDS else ""
+    if responses.keys() != trial_result.requests.keys():
+        return f"No answer is saved for its questions: {', '.join(trial_result.requests)}."
+    return "It has too many rounds." if trial_result.number >= MAX_ROUNDS else ""
 
 
-def _next(trial: Trial, trial_round: TrialRound, responses: Mapping[str, Any]) -> Trial:
+def _next(
+    trial: TrialRequest, trial_result: TrialResult, responses: Mapping[str, Any]
+) -> TrialRequest:
     """The next round of a trial. A refusal is told from a response by what it is."""
     return replace(
         trial,
-        state=trial_round.state,
+        state=trial_result.state,
         responses={key: REFUSAL if "error" in sent else sent for key, sent in responses.items()},
-        tool_state=trial_round.tool_state,
+        tool_state=trial_result.tool_state,
     )
 
 
-def _ended(trial_round: TrialRound) -> SavedCallEnding:
-    result = trial_round.result or {}
+def _ended(trial_result: TrialResult) -> SavedCallEnding:
+    result = trial_result.result or {}
     text = "\n".join(block.text for block in trial_results.blocks(result))
-    if trial_round.error is not None:
-        text = trial_round.error.message
+    if trial_result.error is not None:
+        text = trial_result.error.message
     return SavedCallEnding(
-        trial_results.outcome(trial_round),
+        trial_results.outcome(trial_result),
         text,
         result.get("structuredContent"),
-        trial_round.call if trial_round.is_recorded else None,
+        trial_result.call if trial_result.is_recorded else None,
     )

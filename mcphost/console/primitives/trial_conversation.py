@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from mcphost.console.forms.json_texts import json_text
 from mcphost.console.templatetags.console import beginning, shortened
-from mcphost.serving.execution.trials import CLIENT, TrialMessage, TrialRound
+from mcphost.serving.execution.trials import CLIENT, TrialMessage, TrialResult
 
 MAX_MESSAGES: Final = 30
 """The most messages of a round that the page carries on; the last ones."""
@@ -25,23 +25,23 @@ _BY_METHOD: Final[Mapping[str, str]] = {
 Json = Mapping[str, Any]
 
 
-def written(trial_round: TrialRound, outcome: str, began: float) -> dict[str, Any]:
+def written(trial_result: TrialResult, outcome: str, began: float) -> dict[str, Any]:
     """Return a round as its page shows it; its times are in seconds since `began`."""
-    start = max(trial_round.began - began, 0.0)
-    messages = trial_round.exchanged
-    state = trial_round.sealed
+    start = max(trial_result.began - began, 0.0)
+    messages = trial_result.exchanged
+    state = trial_result.sealed
     return {
-        "number": trial_round.number,
+        "number": trial_result.number,
         "outcome": outcome,
-        "seconds": round(trial_round.seconds, 4),
-        "left_out": max(len(messages) - MAX_MESSAGES, 0) + trial_round.dropped,
+        "seconds": round(trial_result.seconds, 4),
+        "left_out": max(len(messages) - MAX_MESSAGES, 0) + trial_result.dropped,
         "lines": [_line(message, start) for message in messages[-MAX_MESSAGES:]],
         "state": None
         if state is None
         else {
             "size": state.size,
             "key": state.key,
-            "seconds": round(state.expires_at - trial_round.began - trial_round.seconds),
+            "seconds": round(state.expires_at - trial_result.began - trial_result.seconds),
         },
     }
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from mcphost.console.forms.prompts import blob_of
 from mcphost.console.forms.uploads import Blob
-from mcphost.serving.execution.trials import TrialRound
+from mcphost.serving.execution.trials import TrialResult
 
 MAX_TEXT: Final = 20_000
 """Characters; a longer text is cut after them."""
@@ -38,13 +38,15 @@ def blocks(result: Mapping[str, Any]) -> Iterator[ResultBlock]:
         )
 
 
-def outcome(trial_round: TrialRound) -> str:
+def outcome(trial_result: TrialResult) -> str:
     """Return the outcome of a round in a word, as the records have it."""
-    if trial_round.error is not None:
+    if trial_result.error is not None:
         return "refused"
-    if trial_round.requests or trial_round.state:
+    if trial_result.requests or trial_result.state:
         return "input_required"
-    return "tool_error" if trial_round.result and trial_round.result.get("isError") else "complete"
+    return (
+        "tool_error" if trial_result.result and trial_result.result.get("isError") else "complete"
+    )
 
 
 def _blob(content: Mapping[str, Any]) -> Blob | None:

@@ -47,7 +47,7 @@ from mcphost.console.tenants.client_programs import ExampleCall
 from mcphost.console.tenants.clients import Snippet, calling_programs
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.serving.execution import trials
-from mcphost.serving.execution.trials import DEFINING, REFUSAL, Trial, TrialEndedError
+from mcphost.serving.execution.trials import DEFINING, REFUSAL, TrialEndedError, TrialRequest
 from mcphost.serving.user_slots import TRIALS, Busy
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
@@ -88,7 +88,7 @@ class Carried:
     """What the page carries from round to round.
 
     `open_requests` are by key; `rounds` has the rounds so far, as `trial_conversation` writes them, and
-    `began` when the first one began, in seconds since 1970. `call` is the id of the call; `tool_state` is as in `Trial`. `client`
+    `began` when the first one began, in seconds since 1970. `call` is the id of the call; `tool_state` is as in `TrialRequest`. `client`
     has the fields of a `ChosenClient`; `answers` the responses of each round, by key. `structured` is the
     structured content of the last round.
     """
@@ -331,7 +331,7 @@ def _run_round(
     responses: Mapping[str, Mapping[str, Any]],
 ) -> HttpResponseBase:
     """Run a round and show what it gave."""
-    trial = Trial(
+    trial = TrialRequest(
         operator=request.user,
         tenant=tenant.pk,
         definition=carried.fields,
@@ -350,7 +350,7 @@ def _run_round(
             response.headers["Retry-After"] = str(RETRY_SECONDS)
             return response
         try:
-            trial_round = async_to_sync(trials.run)(trial)
+            trial_result = async_to_sync(trials.run)(trial)
         except PermissionDenied:
             return _page(request, status=403, problems=[NO_ACCESS])
         except InvalidPrimitiveError as refusal:
@@ -359,32 +359,32 @@ def _run_round(
         except TrialEndedError as change:
             _end_carried(request, tenant.pk, carried, str(change))
             return _page(request, status=409, problems=[f"{change} {_ENDED}"], ended=True)
-    outcome = trial_results.outcome(trial_round)
-    began = carried.began or trial_round.began
+    outcome = trial_results.outcome(trial_result)
+    began = carried.began or trial_result.began
     after = replace(
         carried,
-        state=trial_round.state,
-        open_requests=trial_round.requests,
-        rounds=[*carried.rounds, trial_conversation.written(trial_round, outcome, began)],
+        state=trial_result.state,
+        open_requests=trial_result.requests,
+        rounds=[*carried.rounds, trial_conversation.written(trial_result, outcome, began)],
         began=began,
         answers=[*carried.answers, *([_plain(responses)] if responses else [])],
-        structured=(trial_round.result or {}).get("structuredContent"),
-        call=str(trial_round.call),
-        tool_state=trial_round.tool_state,
+        structured=(trial_result.result or {}).get("structuredContent"),
+        call=str(trial_result.call),
+        tool_state=trial_result.tool_state,
     )
     return _page(
         request,
         tool=tool,
         played=carried.chosen_client,
-        trial_round=trial_round,
+        trial_result=trial_result,
         outcome=outcome,
         rounds=after.rounds,
-        call=after.call if trial_round.is_recorded else "",
-        blocks=list(trial_results.blocks(trial_round.result or {})),
-        request_forms=_request_forms(trial_round.requests),
+        call=after.call if trial_result.is_recorded else "",
+        blocks=list(trial_results.blocks(trial_result.result or {})),
+        request_forms=_request_forms(trial_result.requests),
         programs=_programs(request, tool, after),
         saving=_saving(after),
-        form=None if trial_round.requests else _form(tool, None, after),
+        form=None if trial_result.requests else _form(tool, None, after),
         client=ClientForm(None, after.chosen_client),
         carried=_signed(request, after),
         end=_signed_end(request, after),

@@ -16,9 +16,9 @@ from mcphost.audit import call_list
 from mcphost.catalogue import selectors, services
 from mcphost.catalogue.errors import (
     CatalogueError,
-    ConflictError,
     InvalidPrimitiveError,
     NotDeletableError,
+    StaleError,
     UnchangedError,
     UnknownError,
     WrongStateError,
@@ -65,7 +65,7 @@ _MOVES: Mapping[PrimitiveVerb, tuple[Callable[..., PrimitiveRow], str]] = {
     PrimitiveVerb.ARCHIVE: (services.archive, "{} is archived. Clients can no longer use it."),
     PrimitiveVerb.RESTORE: (services.restore, "{} is restored, disabled. Enable it to serve it."),
 }
-_REFUSALS = (ConflictError, UnchangedError, WrongStateError, NotDeletableError)
+_REFUSALS = (StaleError, UnchangedError, WrongStateError, NotDeletableError)
 _REVIEW = " Review its changes, and publish it then."
 _REPLACED = "The version that is served now is named below. Confirm again to replace it."
 _SERVED_AGAIN = "It is disabled, and is served again by this. "
@@ -193,7 +193,7 @@ def _serve_again(
     more = {"note": form.cleaned_data["note"], "instead_of": read[0], "was": read[1]}
     try:
         services.roll_back(row.id, version_id, actor(request), **more)
-    except ConflictError as refusal:
+    except StaleError as refusal:
         form.add_error(None, f"Nothing was changed. {refusal}. {_REPLACED}")
 
 
@@ -320,7 +320,7 @@ def _refusal_text(row: PrimitiveRow, refusal: CatalogueError) -> str:
     """Return a refusal's sentences, with the labels of fields; that of a conflict says what to do."""
     if isinstance(refusal, InvalidPrimitiveError):
         return " ".join(map(str, labelled(row.tenant_id, row.fields, refusal.problems)))
-    return f"{refusal}.{_REVIEW}" if isinstance(refusal, ConflictError) else str(refusal)
+    return f"{refusal}.{_REVIEW}" if isinstance(refusal, StaleError) else str(refusal)
 
 
 def _version_of(row: PrimitiveRow, version_id: UUID) -> tuple[VersionRow, VersionRow | None]:

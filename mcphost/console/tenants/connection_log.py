@@ -6,10 +6,10 @@ from typing import Final, NamedTuple
 
 from django.contrib.auth.models import User
 
-from mcphost.identity.oauth.steps import (
+from mcphost.identity.oauth.connection_log import (
     ANONYMOUS,
-    ConnectingStep,
     ConnectionAttempt,
+    StepKind,
     attempts,
     attempts_of,
 )
@@ -19,58 +19,58 @@ from mcphost.tenants.roles import Permission
 
 MAX_SHOWN: Final = 30
 WORDS: Final = {
-    ConnectingStep.CHALLENGED: "called without a token, and was told where to sign in",
-    ConnectingStep.METADATA: "read where to sign in",
-    ConnectingStep.SERVER_METADATA: "read how to sign in",
-    ConnectingStep.OPENED: "opened the sign-in page",
-    ConnectingStep.REGISTERED: "registered",
-    ConnectingStep.DOCUMENT: "metadata document read",
-    ConnectingStep.SIGNED_IN: "signed in, and saw the consent page",
-    ConnectingStep.REFUSED: "refused",
-    ConnectingStep.DECLINED: "declined",
-    ConnectingStep.CONSENTED: "allowed",
-    ConnectingStep.CODE_REFUSED: "code refused",
-    ConnectingStep.REDEEMED: "code redeemed",
-    ConnectingStep.PRESENTED: "token presented",
-    ConnectingStep.FIRST_CALL: "first call",
-    ConnectingStep.ENDED: "ended",
-    ConnectingStep.MALFORMED: "presented something that is no token of this server",
-    ConnectingStep.UNKNOWN_TOKEN: "presented a token that this tenant does not know, or no longer",
-    ConnectingStep.EXPIRED: "presented an expired token",
-    ConnectingStep.REVOKED: "presented a revoked token",
-    ConnectingStep.INACTIVE: "presented a token whose owner is disabled or gone",
-    ConnectingStep.ELSEWHERE: "presented a token at the address of another tenant",
+    StepKind.CHALLENGED: "called without a token, and was told where to sign in",
+    StepKind.METADATA: "read where to sign in",
+    StepKind.SERVER_METADATA: "read how to sign in",
+    StepKind.OPENED: "opened the sign-in page",
+    StepKind.REGISTERED: "registered",
+    StepKind.DOCUMENT: "metadata document read",
+    StepKind.SIGNED_IN: "signed in, and saw the consent page",
+    StepKind.REFUSED: "refused",
+    StepKind.DECLINED: "declined",
+    StepKind.CONSENTED: "allowed",
+    StepKind.CODE_REFUSED: "code refused",
+    StepKind.REDEEMED: "code redeemed",
+    StepKind.PRESENTED: "token presented",
+    StepKind.FIRST_CALL: "first call",
+    StepKind.ENDED: "ended",
+    StepKind.MALFORMED: "presented something that is no token of this server",
+    StepKind.UNKNOWN_TOKEN: "presented a token that this tenant does not know, or no longer",
+    StepKind.EXPIRED: "presented an expired token",
+    StepKind.REVOKED: "presented a revoked token",
+    StepKind.INACTIVE: "presented a token whose owner is disabled or gone",
+    StepKind.ELSEWHERE: "presented a token at the address of another tenant",
 }
 ADVICE: Final = {
-    ConnectingStep.CHALLENGED: "If nothing follows, the client cannot sign in with a browser: give it a token.",
-    ConnectingStep.METADATA: "If nothing follows, the client may not reach the authorization server: run Doctor.",
-    ConnectingStep.SERVER_METADATA: "If nothing follows, the client may not be able to register: run Doctor.",
-    ConnectingStep.OPENED: "If nothing follows, the person has not signed in.",
-    ConnectingStep.SIGNED_IN: "The person has not decided yet, or has closed the page.",
-    ConnectingStep.CONSENTED: "The client has not redeemed its code: it may have been closed, or not reach /token.",
-    ConnectingStep.REDEEMED: "The client has a token, and has not used it yet.",
-    ConnectingStep.MALFORMED: "Check what is set as its header Authorization: “Bearer”, a space, and the whole token.",
-    ConnectingStep.UNKNOWN_TOKEN: "Connect it again, or give it a token of this tenant.",
-    ConnectingStep.EXPIRED: "The client should refresh it, or needs a new one.",
-    ConnectingStep.REVOKED: "Connect it again, or give it a new token.",
-    ConnectingStep.INACTIVE: "Give it a token of another owner.",
-    ConnectingStep.ELSEWHERE: "Check the address that is set in the client.",
+    StepKind.CHALLENGED: "If nothing follows, the client cannot sign in with a browser: give it a token.",
+    StepKind.METADATA: "If nothing follows, the client may not reach the authorization server: run Doctor.",
+    StepKind.SERVER_METADATA: "If nothing follows, the client may not be able to register: run Doctor.",
+    StepKind.OPENED: "If nothing follows, the person has not signed in.",
+    StepKind.SIGNED_IN: "The person has not decided yet, or has closed the page.",
+    StepKind.CONSENTED: "The client has not redeemed its code: it may have been closed, or not reach /token.",
+    StepKind.REDEEMED: "The client has a token, and has not used it yet.",
+    StepKind.MALFORMED: "Check what is set as its header Authorization: “Bearer”, a space, and the whole token.",
+    StepKind.UNKNOWN_TOKEN: "Connect it again, or give it a token of this tenant.",
+    StepKind.EXPIRED: "The client should refresh it, or needs a new one.",
+    StepKind.REVOKED: "Connect it again, or give it a new token.",
+    StepKind.INACTIVE: "Give it a token of another owner.",
+    StepKind.ELSEWHERE: "Check the address that is set in the client.",
 }
 _FAULTS: Final = frozenset(
     {
-        ConnectingStep.REFUSED,
-        ConnectingStep.DECLINED,
-        ConnectingStep.CODE_REFUSED,
-        ConnectingStep.ENDED,
-        ConnectingStep.MALFORMED,
-        ConnectingStep.UNKNOWN_TOKEN,
-        ConnectingStep.EXPIRED,
-        ConnectingStep.REVOKED,
-        ConnectingStep.INACTIVE,
-        ConnectingStep.ELSEWHERE,
+        StepKind.REFUSED,
+        StepKind.DECLINED,
+        StepKind.CODE_REFUSED,
+        StepKind.ENDED,
+        StepKind.MALFORMED,
+        StepKind.UNKNOWN_TOKEN,
+        StepKind.EXPIRED,
+        StepKind.REVOKED,
+        StepKind.INACTIVE,
+        StepKind.ELSEWHERE,
     }
 )
-_DONE: Final = frozenset({ConnectingStep.PRESENTED, ConnectingStep.FIRST_CALL})
+_DONE: Final = frozenset({StepKind.PRESENTED, StepKind.FIRST_CALL})
 
 
 class LoggedStep(NamedTuple):

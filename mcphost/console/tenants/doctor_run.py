@@ -19,7 +19,7 @@ from mcphost.console.tenants.doctor_client import TOTAL_SECONDS, DoctorClient, O
 from mcphost.egress.errors import EgressRequestError
 from mcphost.identity.attempts import count_event
 from mcphost.identity.models import Connection, OAuthClient
-from mcphost.identity.oauth import steps
+from mcphost.identity.oauth import connection_log
 from mcphost.identity.oauth.addresses import SCOPES, issuer_of
 from mcphost.identity.oauth.connections import Consent, consent, end
 from mcphost.tenants.models import Membership, Tenant
@@ -75,4 +75,4 @@ def _clean_up(request: SignedInRequest, tenant: Tenant, client_id: str) -> None:
     for connection_id in remaining.values_list("pk", flat=True):
         end(tenant.pk, connection_id, actor=actor(request))
     if client_id:
-        steps.forget(tenant.pk, client_id)
+        connection_log.forget(tenant.pk, client_id)

@@ -28,8 +28,8 @@ from mcphost.identity.models import (
     RefreshToken,
     Token,
 )
-from mcphost.identity.oauth import steps
-from mcphost.identity.oauth.steps import ConnectingStep
+from mcphost.identity.oauth import connection_log
+from mcphost.identity.oauth.connection_log import StepKind
 from mcphost.identity.pages import page_beside
 from mcphost.tenants.access import lock_account, lock_tenant
 from mcphost.tenants.models import Membership, Tenant
@@ -123,7 +123,7 @@ def consent(membership_id: UUID, consented: Consent, *, actor: Actor) -> str:
         "redirect_uri": consented.redirect_uri,
     }
     _record("connection.consented", membership, consented.client.pk, actor, facts)
-    steps.write([steps.of_person(membership, client, ConnectingStep.CONSENTED)])
+    connection_log.write([connection_log.of_person(membership, client, StepKind.CONSENTED)])
     return code
 
 
@@ -202,7 +202,9 @@ def end_now(connection: Connection, reason: str, actor: Actor) -> bool:
     membership = connection.membership
     facts = {"client": connection.client.name, "reason": reason}
     _record("connection.ended", membership, str(connection.pk), actor, facts)
-    steps.write([steps.of_person(membership, connection.client, ConnectingStep.ENDED, reason)])
+    connection_log.write(
+        [connection_log.of_person(membership, connection.client, StepKind.ENDED, reason)]
+    )
     announce("token", tenant=membership.tenant_id, object_id=str(connection.pk))
     return True
 

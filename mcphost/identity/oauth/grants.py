@@ -38,8 +38,9 @@ from oauthlib.oauth2.rfc6749.grant_types.authorization_code import code_challeng
 from mcphost.identity import tokens
 from mcphost.identity.attempts import count_event
 from mcphost.identity.models import AuthorizationCode, Connection, OAuthClient, RefreshToken, Token
-from mcphost.identity.oauth import clients, redirects, steps
+from mcphost.identity.oauth import clients, connection_log, redirects
 from mcphost.identity.oauth.addresses import SCOPES, normal_origin
+from mcphost.identity.oauth.connection_log import StepKind
 from mcphost.identity.oauth.connections import (
     AUTHORIZATION_SERVER,
     connect,
@@ -49,7 +50,6 @@ from mcphost.identity.oauth.connections import (
     takeable,
 )
 from mcphost.identity.oauth.errors import OAuthError, OAuthErrorCode, with_description
-from mcphost.identity.oauth.steps import ConnectingStep
 from mcphost.tenants.fields import SLUG
 from mcphost.tenants.models import Membership
 from mcphost.tenants.roles import Audience, audience_of, is_scope
@@ -442,14 +442,16 @@ class _Validator(RequestValidator):
         """Write to the connection log what came of a code; nothing of one that was never issued."""
         if self._membership is None or self._client is None or self._refresh_token is not None:
             return
-        step, detail = ConnectingStep.REDEEMED, ""
+        step, detail = StepKind.REDEEMED, ""
         if answer.status != 200:
             refusal = json.loads(answer.body)
             step, detail = (
-                ConnectingStep.CODE_REFUSED,
+                StepKind.CODE_REFUSED,
                 refusal.get("error_description") or refusal["error"],
             )
-        steps.write([steps.of_person(self._membership, self._client, step, detail)])
+        connection_log.write(
+            [connection_log.of_person(self._membership, self._client, step, detail)]
+        )
 
     def invalidate_authorization_code(
         self, client_id: str, code: str, request: Request, *_: Any, **__: Any

@@ -101,12 +101,12 @@ _CALLED_FROM = " in <module>"
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class TrialRequest:
     """One round to run. `primitive` is the tool's own id, if it is saved.
 
     `state` is that of the round before, empty for the first one. `responses` are by key, as a client
     sends them, or REFUSAL. `host` is the Host of the operator's request, `source` its address.
-    `tool_state` is that of the first round (`TrialRound`). `client` is the same in all rounds.
+    `tool_state` is that of the first round (`TrialResult`). `client` is the same in all rounds.
     """
 
     operator: Person
@@ -146,7 +146,7 @@ REFUSAL: Final[Mapping[str, Any]] = MappingProxyType({"error": {"message": REFUS
 
 
 @dataclass(frozen=True, slots=True)
-class TrialRound:
+class TrialResult:
     """What a round of a trial gave: one of `result`, `requests` with `state`, and `error`.
 
     `requests` are as on the wire; `invalid` says by key why an answer was not accepted. `detail` is
@@ -209,7 +209,7 @@ class _Received:
             self.dropped += 1
 
 
-async def run(trial: Trial) -> TrialRound:
+async def run(trial: TrialRequest) -> TrialResult:
     """Run a round of a trial and record it; what a client would be refused is in `error`.
 
     Raises PermissionDenied if the operator may not edit this tenant's tools now, Invalid if the
@@ -240,7 +240,7 @@ async def run(trial: Trial) -> TrialRound:
         answer = trial.client.error(turn.call.round, error)
         received = [orjson.loads(messages.error_response(answer))]
     seconds = time.perf_counter() - began
-    return TrialRound(
+    return TrialResult(
         call=turn.call.id,
         number=turn.call.round,
         seconds=seconds,
@@ -299,7 +299,7 @@ class _Prepared(NamedTuple):
     user: CallUser | None
 
 
-def _prepared(trial: Trial) -> _Prepared:
+def _prepared(trial: TrialRequest) -> _Prepared:
     tenant = tenants.tenant(trial.tenant)
     operator = User.objects.filter(pk=trial.operator.pk or 0).first()  # as the account is now
     if tenant is None or operator is None or not allowed(operator, tenant, Permission.EDIT_TOOLS):
@@ -309,7 +309,7 @@ def _prepared(trial: Trial) -> _Prepared:
     return _Prepared(tenant, tool, tool_state, person_in(tenant.id, operator.pk))
 
 
-def _tool_state(trial: Trial) -> str:
+def _tool_state(trial: TrialRequest) -> str:
     """The state of the saved tool when the trial began; empty if it is not saved.
 
     A disabled or archived tool can be tried on purpose. So a trial of one goes on only if the tool has
@@ -328,7 +328,9 @@ def _tool_state(trial: Trial) -> str:
     return trial.tool_state
 
 
-def _turn(trial: Trial, user: CallUser | None, tenant: TenantSnapshot, tool: ToolSnapshot) -> Turn:
+def _turn(
+    trial: TrialRequest, user: CallUser | None, tenant: TenantSnapshot, tool: ToolSnapshot
+) -> Turn:
     operator = trial.operator
     principal = Principal(
         PrincipalKind.PERSON,
@@ -371,7 +373,7 @@ def _turn(trial: Trial, user: CallUser | None, tenant: TenantSnapshot, tool: Too
     return Turn(incoming, tool, call, EMPTY)
 
 
-def _sent(trial: Trial, turn: Turn, tool: ToolSnapshot) -> Iterator[TrialMessage]:
+def _sent(trial: TrialRequest, turn: Turn, tool: ToolSnapshot) -> Iterator[TrialMessage]:
     """What the client sends for this round; for its first one in a session, how it begins that."""
     client, round = trial.client, turn.call.round
     arguments = tool.input_redactor.redact(trial.arguments)
@@ -401,7 +403,7 @@ async def _described(turn: Turn, reply: Reply | None) -> SealedStateFacts | None
     return SealedStateFacts(len(reply.state), key_id(reply.state), state.expires_at)
 
 
-async def _resumed(turn: Turn, trial: Trial) -> Turn:
+async def _resumed(turn: Turn, trial: TrialRequest) -> Turn:
     """The round after the state, if there is one. Raises ProtocolError."""
     if not trial.state:
         return turn

@@ -16,8 +16,8 @@ from mcphost.audit import verification
 from mcphost.calls import cancelled, links, questions, session_calls, sessions, state_parts, streams
 from mcphost.catalogue import documents
 from mcphost.identity import attempts, browser_sessions, idempotency
+from mcphost.identity.oauth import connection_log
 from mcphost.identity.oauth import pruning as oauth_pruning
-from mcphost.identity.oauth import steps
 from mcphost.observability import counters
 from mcphost.tasks import services as tasks
 from mcphost.vault.lifecycle import rotate_if_old, run_due_transitions
@@ -41,7 +41,9 @@ def _verify_payloads() -> None:
 
 def _prune_expired() -> None:
     _in_portions(streams.prune, session_calls.prune, questions.prune, attempts.prune, tasks.prune)
-    _in_portions(oauth_pruning.end_unused, oauth_pruning.prune, steps.prune, idempotency.prune)
+    _in_portions(
+        oauth_pruning.end_unused, oauth_pruning.prune, connection_log.prune, idempotency.prune
+    )
     _in_portions(state_parts.prune, documents.prune, cancelled.prune, secrets.prune_former_values)
 
 

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import orjson
 
-from mcphost.identity.oauth import addresses, steps
-from mcphost.identity.oauth.steps import ConnectingStep
+from mcphost.identity.oauth import addresses, connection_log
+from mcphost.identity.oauth.connection_log import StepKind
 from mcphost.protocol.headers import Headers
 from mcphost.tenants.fields import SLUG
 from mcphost.transport import cors, errors
@@ -67,12 +67,12 @@ def document(path: str, issuer: str) -> Mapping[str, Any] | None:
 def note_step(path: str) -> None:
     """Note for the log of the tenant in a path that a client asks for a document."""
     for pattern, step in (
-        (_of_resource, ConnectingStep.METADATA),
-        (_of_server, ConnectingStep.SERVER_METADATA),
+        (_of_resource, StepKind.METADATA),
+        (_of_server, StepKind.SERVER_METADATA),
     ):
         match = pattern.fullmatch(path)
         if match is not None and match[1] is not None:
-            steps.note(step, match[1])
+            connection_log.note(step, match[1])
 
 
 async def well_known(scope: Mapping[str, Any], receive: Receive, send: Send) -> None:

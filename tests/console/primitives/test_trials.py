@@ -25,7 +25,7 @@ from mcphost.console.primitives.trial_results import blocks
 from mcphost.console.primitives.trials import CARRIED, LOST, POLICY
 from mcphost.routing import process
 from mcphost.runtime.program import TaskSupport
-from mcphost.serving.execution.trials import TrialRound
+from mcphost.serving.execution.trials import TrialResult
 from mcphost.serving.user_slots import MAX_TRIALS, TRIALS
 from mcphost.tenants.roles import Role
 from mcphost.tenants.services import set_member
@@ -213,9 +213,9 @@ def test_only_valid_images_are_shown_and_resource_links_are_not_clickable() -> N
         {"type": "image", "mimeType": "image/png", "data": "a"},
         {"type": "resource_link", "name": "page", "uri": "javascript:alert(1)"},
     ]
-    given = TrialRound(uuid4(), 1, 0.1, {"content": content}, received=[{"id": 1}])
+    given = TrialResult(uuid4(), 1, 0.1, {"content": content}, received=[{"id": 1}])
     tool = {"name": "t", "version": "1", "task_support": TaskSupport.NEVER}
-    context = {"tool": tool, "trial_round": given, "blocks": list(blocks(given.result or {}))}
+    context = {"tool": tool, "trial_result": given, "blocks": list(blocks(given.result or {}))}
     raw = render_to_string("console/primitives/trial.html", context)
     assert raw.count("<img") == 1
     assert f'src="data:image/png;base64,{PIXEL}"' in raw

@@ -8,9 +8,9 @@ from django.utils import timezone
 
 from mcphost.audit import last_use
 from mcphost.console.tenants.connection_log import ADVICE, WORDS
-from mcphost.identity.oauth import steps
+from mcphost.identity.oauth import connection_log
+from mcphost.identity.oauth.connection_log import StepKind, note, note_refused_token
 from mcphost.identity.oauth.connections import end
-from mcphost.identity.oauth.steps import ConnectingStep, note, note_refused_token
 from mcphost.tenants.services import remove_member
 from tests.cast import ACTOR, Cast
 from tests.console.conftest import Browser
@@ -31,19 +31,21 @@ def log_of(browser: Client) -> str:
 
 
 def test_each_step_has_words() -> None:
-    assert set(WORDS) == set(ConnectingStep)
-    assert set(ADVICE) < set(ConnectingStep)
+    assert set(WORDS) == set(StepKind)
+    assert set(ADVICE) < set(StepKind)
 
 
 def test_an_owner_sees_how_far_each_client_came(owner: Client, cast: Cast) -> None:
     assert "No client has tried to connect" in log_of(owner)
     client = make_client(name="Editor")
-    steps.write(steps.arrival(membership_of(cast.member), client))
+    connection_log.write(connection_log.arrival(membership_of(cast.member), client))
     assert "Editor for member not connected registered" in log_of(owner)
     assert "The person has not decided yet" in log_of(owner)
     connect(client, cast.member)
     assert "The client has a token, and has not used it yet." in log_of(owner)
-    steps.write([steps.of_person(membership_of(cast.member), client, ConnectingStep.PRESENTED)])
+    connection_log.write(
+        [connection_log.of_person(membership_of(cast.member), client, StepKind.PRESENTED)]
+    )
     assert "Editor for member connected" in log_of(owner)
     end(cast.acme.id, connection_of(cast.member), actor=ACTOR)
     assert "not connected" in log_of(owner)
@@ -52,7 +54,7 @@ def test_an_owner_sees_how_far_each_client_came(owner: Client, cast: Cast) -> No
 
 def test_operators_see_all_clients_and_auditors_their_own(cast: Cast, browse: Browser) -> None:
     connect(make_client(name="Editor"), cast.member)
-    note(ConnectingStep.CHALLENGED, "acme")
+    note(StepKind.CHALLENGED, "acme")
     last_use.flush(timezone.now())
     for person in (cast.operator, cast.staff):
         assert "Editor for member" in log_of(browse(person))
@@ -78,8 +80,8 @@ def test_a_refused_token_is_shown_with_advice(owner: Client, cast: Cast) -> None
 def test_texts_of_clients_are_escaped_and_shown(owner: Client, cast: Cast) -> None:
     client = make_client(name="<b>bold</b>\u202e")
     reason = "<script>alert(1)</script>"
-    steps.write(
-        [steps.of_person(membership_of(cast.member), client, ConnectingStep.REFUSED, reason)]
+    connection_log.write(
+        [connection_log.of_person(membership_of(cast.member), client, StepKind.REFUSED, reason)]
     )
     page = owner.get(PAGE).content.decode()
     assert "&lt;b&gt;bold" in page

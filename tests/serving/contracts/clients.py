@@ -12,7 +12,7 @@ from mcphost.catalogue import selectors
 from mcphost.routing import process
 from mcphost.serving.database import in_database
 from mcphost.serving.execution import trials
-from mcphost.serving.execution.trials import Trial, TrialEndedError
+from mcphost.serving.execution.trials import TrialEndedError, TrialRequest
 from mcphost.serving.legacy.cancellation import cancellations
 from mcphost.tenants.models import Tenant
 from tests.cast import Cast
@@ -268,7 +268,7 @@ class Playground:
         process.start()
         acme = self._cast.acme.id
         (row,) = await in_database(selectors.primitives, Tenant.objects.filter(pk=acme))
-        self._trial = Trial(
+        self._trial = TrialRequest(
             self._cast.operator.user, acme, row.fields, {"do": do}, primitive=row.id
         )
         self._running = asyncio.create_task(trials.run(self._trial))

@@ -11,7 +11,7 @@ from mcp.shared.auth_utils import check_resource_allowed
 from pytest_django import DjangoDbBlocker, Settings
 
 from mcphost.audit import last_use
-from mcphost.identity.oauth.steps import ConnectingStep, attempts
+from mcphost.identity.oauth.connection_log import StepKind, attempts
 from mcphost.serving.database import in_database
 from mcphost.transport.oauth.metadata import well_known
 from tests.cast import Cast
@@ -238,6 +238,6 @@ async def test_who_asks_for_the_documents_of_a_tenant_is_in_its_connection_log(c
     await in_database(last_use.flush, timezone.now())
     (attempt,) = await in_database(attempts, cast.acme.id)
     assert {step.step for step in attempt.steps} == {
-        ConnectingStep.METADATA,
-        ConnectingStep.SERVER_METADATA,
+        StepKind.METADATA,
+        StepKind.SERVER_METADATA,
     }

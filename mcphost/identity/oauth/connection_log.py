@@ -38,7 +38,7 @@ LOOKED_FOR: Final = timedelta(minutes=3)
 """How long after a use."""
 
 
-class ConnectingStep(StrEnum):
+class StepKind(StrEnum):
     """A step of connecting, or why one failed."""
 
     CHALLENGED = "challenged"
@@ -66,12 +66,12 @@ class ConnectingStep(StrEnum):
 
 ANONYMOUS: Final = frozenset(
     {
-        ConnectingStep.CHALLENGED,
-        ConnectingStep.METADATA,
-        ConnectingStep.SERVER_METADATA,
-        ConnectingStep.OPENED,
-        ConnectingStep.MALFORMED,
-        ConnectingStep.UNKNOWN_TOKEN,
+        StepKind.CHALLENGED,
+        StepKind.METADATA,
+        StepKind.SERVER_METADATA,
+        StepKind.OPENED,
+        StepKind.MALFORMED,
+        StepKind.UNKNOWN_TOKEN,
     }
 )
 """The steps of unidentified clients."""
@@ -81,7 +81,7 @@ class StepRecord(NamedTuple):
     """One step, to be written."""
 
     tenant_id: UUID
-    step: ConnectingStep
+    step: StepKind
     at: datetime
     user_id: int | None = None
     client: str = ""
@@ -94,10 +94,10 @@ class StepRecord(NamedTuple):
         return hashlib.sha256(key.encode()).hexdigest()
 
 
-class TakenStep(NamedTuple):
+class ShownStep(NamedTuple):
     """A step that was taken, as shown to users."""
 
-    step: ConnectingStep
+    step: StepKind
     detail: str
     at: datetime
 
@@ -111,25 +111,25 @@ class ConnectionAttempt(NamedTuple):
     slug: str
     person: str
     name: str
-    steps: tuple[TakenStep, ...]
+    steps: tuple[ShownStep, ...]
 
     @property
-    def last(self) -> TakenStep:
+    def last(self) -> ShownStep:
         return self.steps[-1]
 
 
-class NotedStep(NamedTuple):
+class AnonymousStep(NamedTuple):
     """What an anonymous request to a tenant's name shows; with the token that it presented."""
 
-    step: ConnectingStep
+    step: StepKind
     slug: str
     token: ParsedToken | None = None
 
 
-class _NotedSteps(LastUse[NotedStep]):
+class _NotedSteps(LastUse[AnonymousStep]):
     """The steps of anonymous requests, until they are written."""
 
-    def write(self, uses: Iterable[tuple[NotedStep, datetime]]) -> None:
+    def write(self, uses: Iterable[tuple[AnonymousStep, datetime]]) -> None:
         noted = dict(uses)
         slugs = {step.slug for step in noted}
         tenants = Tenant.objects.filter(slug__in=slugs, closed_at=None)
@@ -161,15 +161,15 @@ class _ConnectionUse(LastUse[str]):
                 super().note(connection_id, used_at + timedelta(microseconds=1))
 
 
-_noted: Final[LastUse[NotedStep]] = _NotedSteps(ConnectionStep)
+_noted: Final[LastUse[AnonymousStep]] = _NotedSteps(ConnectionStep)
 connection_use: Final[LastUse[str]] = _ConnectionUse(Connection)
 """When connections were last used, by their ids."""
 
 
-def note(step: ConnectingStep, slug: str) -> None:
+def note(step: StepKind, slug: str) -> None:
     """Note a step of an anonymous request to a name, which may be that of no tenant."""
     if SLUG.fullmatch(slug):
-        _noted.note_within(MAX_NOTED, NotedStep(step, slug), timezone.now())
+        _noted.note_within(MAX_NOTED, AnonymousStep(step, slug), timezone.now())
 
 
 def note_refused_token(slug: str, bearer: str | None) -> None:
@@ -178,13 +178,13 @@ def note_refused_token(slug: str, bearer: str | None) -> None:
     Why is found out when it is written: no look-up is made for the request.
     """
     parsed = None if bearer is None else parse(bearer)
-    step = ConnectingStep.MALFORMED if parsed is None else ConnectingStep.UNKNOWN_TOKEN
+    step = StepKind.MALFORMED if parsed is None else StepKind.UNKNOWN_TOKEN
     if SLUG.fullmatch(slug):
-        _noted.note_within(MAX_NOTED, NotedStep(step, slug, parsed), timezone.now())
+        _noted.note_within(MAX_NOTED, AnonymousStep(step, slug, parsed), timezone.now())
 
 
 def of_person(
-    membership: Membership, client: OAuthClient, step: ConnectingStep, detail: str = ""
+    membership: Membership, client: OAuthClient, step: StepKind, detail: str = ""
 ) -> StepRecord:
     """Return a step of a client for a member, taken now."""
     return StepRecord(
@@ -200,11 +200,11 @@ def of_person(
 
 def arrival(membership: Membership, client: OAuthClient) -> list[StepRecord]:
     """Return the steps by which a client has come to a member who is signed in."""
-    signed_in = of_person(membership, client, ConnectingStep.SIGNED_IN)
+    signed_in = of_person(membership, client, StepKind.SIGNED_IN)
     registered = of_person(
         membership,
         client,
-        ConnectingStep.DOCUMENT if client.has_document else ConnectingStep.REGISTERED,
+        StepKind.DOCUMENT if client.has_document else StepKind.REGISTERED,
     )
     registered_at = client.read_at if client.has_document else client.created_at
     return [registered._replace(at=registered_at or registered.at), signed_in]
@@ -249,7 +249,7 @@ def attempts_of(user_id: int) -> tuple[ConnectionAttempt, ...]:
 
 def _grouped(rows: QuerySet[ConnectionStep]) -> tuple[ConnectionAttempt, ...]:
     # During an upgrade another process may write steps that this one does not know.
-    known_rows = rows.filter(step__in=list(ConnectingStep)).select_related("user", "tenant")
+    known_rows = rows.filter(step__in=list(StepKind)).select_related("user", "tenant")
     groups: dict[tuple[UUID, int | None, str], list[ConnectionStep]] = {}
     for row in known_rows[:MAX_READ]:
         groups.setdefault((row.tenant_id, row.user_id, row.client), []).append(row)
@@ -259,7 +259,7 @@ def _grouped(rows: QuerySet[ConnectionStep]) -> tuple[ConnectionAttempt, ...]:
             "" if newest.user is None else newest.user.get_username(),
             next((row.name for row in rows_of_client if row.name), ""),
             tuple(
-                TakenStep(ConnectingStep(row.step), row.detail, row.at)
+                ShownStep(StepKind(row.step), row.detail, row.at)
                 for row in _in_order(rows_of_client)
             ),
         )
@@ -288,16 +288,16 @@ def prune() -> int:
     return len(ids)
 
 
-_ORDER: Final = {step: number for number, step in enumerate(ConnectingStep)}
+_ORDER: Final = {step: number for number, step in enumerate(StepKind)}
 
 
 def _in_order(rows: Iterable[ConnectionStep]) -> list[ConnectionStep]:
     """Sort steps by time; those of one moment in the order in which clients take them."""
-    return sorted(rows, key=lambda row: (row.at, _ORDER[ConnectingStep(row.step)]))
+    return sorted(rows, key=lambda row: (row.at, _ORDER[StepKind(row.step)]))
 
 
 def _record_of(
-    noted: NotedStep, at: datetime, tenants: Mapping[str, UUID], tokens: Mapping[str, Token]
+    noted: AnonymousStep, at: datetime, tenants: Mapping[str, UUID], tokens: Mapping[str, Token]
 ) -> StepRecord | None:
     """Return what to write of a noted step; None if its tenant does not exist."""
     row = None if noted.token is None else tokens.get(noted.token.id)
@@ -316,32 +316,32 @@ def _record_of(
     return StepRecord(row.tenant_id, step, at, row.owner_id, client, name)
 
 
-def _why_refused(row: Token, slug: str, at: datetime) -> ConnectingStep:
+def _why_refused(row: Token, slug: str, at: datetime) -> StepKind:
     """Return why a token was refused at the endpoint of the tenant named `slug`.
 
     Only the token's own tenant learns of it: to the other one the token is unknown.
     """
     if row.tenant.slug != slug:
-        return ConnectingStep.ELSEWHERE
+        return StepKind.ELSEWHERE
     if row.revoked_at is not None:
-        return ConnectingStep.REVOKED
+        return StepKind.REVOKED
     if row.expires_at is not None and row.expires_at <= at:
-        return ConnectingStep.EXPIRED
-    return ConnectingStep.INACTIVE
+        return StepKind.EXPIRED
+    return StepKind.INACTIVE
 
 
 def _first_uses(
     used: Mapping[str, datetime],
-) -> dict[tuple[str, ConnectingStep], StepRecord | None]:
+) -> dict[tuple[str, StepKind], StepRecord | None]:
     """Return the first uses of connections that are not in the log yet, by the connection's id: of a
     token, and by a call; None for a call that is not found."""
-    records: dict[tuple[str, ConnectingStep], StepRecord | None] = {}
+    records: dict[tuple[str, StepKind], StepRecord | None] = {}
     live = Connection.objects.filter(pk__in=used, ended_at=None)
     rows = live.select_related("membership", "client")
     candidates = {
         record.id: (connection, record)
         for connection in rows
-        for step in (ConnectingStep.FIRST_CALL, ConnectingStep.PRESENTED)
+        for step in (StepKind.FIRST_CALL, StepKind.PRESENTED)
         for record in [of_person(connection.membership, connection.client, step)]
     }
     stored = dict(ConnectionStep.objects.filter(pk__in=candidates).values_list("pk", "at"))
@@ -351,7 +351,7 @@ def _first_uses(
             continue
         key = str(connection.pk), record.step
         used_at, call = used[str(connection.pk)], _call_of(connection)
-        if record.step is ConnectingStep.PRESENTED:
+        if record.step is StepKind.PRESENTED:
             records[key] = record._replace(at=used_at if call is None else min(used_at, call.at))
         else:
             records[key] = call and record._replace(at=call.at, detail=call.target)
