@@ -38,7 +38,7 @@ from mcphost.tenants.roles import Permission
 
 ALL: Final = "all"
 MAX_SECONDS: Final = 60.0
-"""How long calls of one request are begun; the others are not run."""
+"""After this many seconds a request starts no further saved calls."""
 MAX_ROUNDS: Final = 32
 
 
@@ -56,7 +56,10 @@ def run(request: SignedInRequest, tenant: Tenant, primitive_id: UUID) -> HttpRes
             return redirect(_page_of(tenant, row.id))
         for saved in rows:
             if monotonic() - begun > MAX_SECONDS:
-                messages.warning(request, "Not all were run: the others would take too long.")
+                messages.warning(
+                    request,
+                    "Not all were run: the time for one request was used up. Run the others one at a time.",
+                )
                 break
             comparisons[saved.id] = _compare(request, tenant, primitive_id, saved)
     return show(
@@ -148,14 +151,19 @@ def _run(
 def _unanswerable(trial_result: TrialResult, responses: Mapping[str, Any]) -> str:
     """Why the call does not go on after a round that asks; empty if it does."""
     if responses.keys() != trial_result.requests.keys():
-        return f"No answer is saved for its questions: {', '.join(trial_result.requests)}."
+        return (
+            f"It asks other questions than when it was saved: {', '.join(trial_result.requests)}."
+        )
     return "It has too many rounds." if trial_result.number >= MAX_ROUNDS else ""
 
 
 def _next(
     trial: TrialRequest, trial_result: TrialResult, responses: Mapping[str, Any]
 ) -> TrialRequest:
-    """The next round of a trial. A refusal is told from a response by what it is."""
+    """Return the request for the next round of a trial.
+
+    A saved refusal is replaced by `REFUSAL` itself, because `trials` compares by identity.
+    """
     return replace(
         trial,
         state=trial_result.state,

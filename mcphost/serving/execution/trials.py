@@ -1,9 +1,11 @@
-"""Trials: an operator runs a tool in the console, saved or not, before clients can.
+"""Trials: a user who may edit tools runs one, from the console or the API, before clients can. The
+tool need not be saved.
 
 A trial runs in rounds, by the same code as a call of a client, and plays a client of any revision,
-with the capabilities that its operator chose. Nothing is held between rounds: the
-form carries the tool's definition, the arguments and the sealed state. That is sealed for a purpose
-of its own, so it is no `requestState`, and a `requestState` is none of a trial's.
+with the capabilities that the user chose. Nothing is held between rounds: the caller (a page of the
+console, or a client of the API) carries the definition, the arguments and the sealed state. It is
+sealed for a purpose of its own, so a trial's state is never accepted as a `requestState`, or the other
+way round.
 """
 
 import asyncio
@@ -93,16 +95,16 @@ ENDED_BY: Final[Mapping[PrimitiveVerb, str]] = MappingProxyType(
     }
 )
 """The changes of state that end the trials of a tool, and the reason that these are given."""
-REFUSED: Final = "The operator refused the request in the console."
+REFUSED: Final = "The person who tries the tool refused the request."
 _ENDING: Final = frozenset({PrimitiveState.DISABLED, PrimitiveState.ARCHIVED})
-"""A tool that comes into one of these states accepts no response any more, not of a trial either."""
+"""Once a tool is in one of these states, its open calls and trials accept no more responses."""
 _CALLED_FROM = " in <module>"
 """The end of the line of a traceback that names no code of the author's."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrialRequest:
-    """One round to run. `primitive` is the tool's own id, if it is saved.
+    """The request to run one round of a trial. `primitive` is the tool's own id, if it is saved.
 
     `state` is that of the round before, empty for the first one. `responses` are by key, as a client
     sends them, or REFUSAL. `host` is the Host of the operator's request, `source` its address.
@@ -147,15 +149,16 @@ REFUSAL: Final[Mapping[str, Any]] = MappingProxyType({"error": {"message": REFUS
 
 @dataclass(frozen=True, slots=True)
 class TrialResult:
-    """What a round of a trial gave: one of `result`, `requests` with `state`, and `error`.
+    """What one round of a trial returned: `result`, or `requests` with `state`, or `error`.
 
     `requests` are as on the wire; `invalid` says by key why an answer was not accepted. `detail` is
     where and why the tool failed. `received` are the messages that the played client would receive:
     notifications, then what ends the round. `dropped` counts the notifications that were too many.
-    `tool_state` is the state of the saved tool when the trial began, for the next round. `task` is
-    when the call of such a client becomes a task; a trial does not. `exchanged` are all messages of
-    the round, both ways, redacted as records are. It `began` at that time, in seconds since 1970.
-    `sealed` describes `state`. `is_recorded`: the call has a record, because it was not refused before.
+    `tool_state` is the state of the saved tool when the trial began, for the next round. `task` says
+    when a real client's call would become a task; a trial never does. `exchanged` are all messages of
+    the round, both ways, redacted as records are. `began` is when the round began, in seconds since
+    1970. `sealed` describes `state`. `is_recorded` is false if the call was refused before anything was
+    recorded.
     """
 
     call: UUID
@@ -212,8 +215,8 @@ class _Received:
 async def run(trial: TrialRequest) -> TrialResult:
     """Run a round of a trial and record it; what a client would be refused is in `error`.
 
-    Raises PermissionDenied if the operator may not edit this tenant's tools now, Invalid if the
-    definition cannot be published, TrialEndedError if the tool was disabled, archived or deleted since
+    Raises PermissionDenied if the operator may not edit this tenant's tools now, InvalidPrimitiveError
+    if the definition cannot be published, TrialEndedError if the tool was disabled, archived or deleted since
     the trial began.
     """
     prepared = await in_database(_prepared, trial)

@@ -79,7 +79,7 @@ def test_a_trial_is_saved_and_passes_until_an_edit_changes_what_it_gives(
     assert '- "item": "tea"' in failed
     assert '+ "item": "tea!"' in failed
     edit(tool, STRUCTURED.replace('"size", "Which', '"width", "Which'))
-    assert "No answer is saved for its questions: width." in rerun(operator, tool)
+    assert "It asks other questions than when it was saved: width." in rerun(operator, tool)
     edit(tool, STRUCTURED.replace("return {", "raise ValueError\n    return {"))
     assert "It ends with an error of the tool" in rerun(operator, tool)
     runs = Entry.objects.filter(delivery="playground", target="order")
