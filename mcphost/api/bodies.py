@@ -1,4 +1,5 @@
-"""Bodies of requests: JSON that is read exactly, and merge patches (RFC 7396)."""
+"""Bodies of requests: JSON that is read strictly (no duplicate names, no integers that would be rounded),
+and merge patches (RFC 7396)."""
 
 import json
 from collections import Counter
@@ -17,11 +18,12 @@ from mcphost.protocol.nesting import is_deeper
 
 MERGE_PATCH: Final = "application/merge-patch+json"
 MAX_LEVELS: Final = 72
-"""More than what is stored may have (`protocol.storable`), with the levels around it."""
+"""What can be stored has at most 64 levels (`protocol.storable.MAX_DEPTH`); the rest is for the body around
+it."""
 
 
 class StrictJsonParser(BaseParser):
-    """JSON in UTF-8, whose numbers are not changed by reading them."""
+    """JSON in UTF-8. Refuses duplicate names, deep nesting, and integers that would be rounded."""
 
     media_type = "application/json"
 
@@ -41,13 +43,13 @@ class StrictJsonParser(BaseParser):
                 ProblemType.MALFORMED, f"The body is not valid JSON: {error}"
             ) from None
         if is_deeper(parsed, MAX_LEVELS):
-            raise ProblemError(ProblemType.MALFORMED, "The body is nested too deep.")
+            raise ProblemError(ProblemType.MALFORMED, "The body is nested too deeply.")
         if number := changed_number(text):
             message = (
                 f"The number {number[:MAX_SHOWN]} has more than 64 bits, and would be changed."
             )
             raise ProblemError(ProblemType.MALFORMED, message)
-        json.loads(text, object_pairs_hook=_members)
+        json.loads(text, object_pairs_hook=_check_unique_names)
         return parsed
 
 
@@ -75,12 +77,12 @@ class StrictNegotiation(DefaultContentNegotiation):
         return next((parser for parser in parsers if parser.media_type == media_type), None)
 
 
-def _members(pairs: list[tuple[str, Any]]) -> None:
-    """Refuse an object with two members of one name: readers differ in which of them counts."""
+def _check_unique_names(pairs: list[tuple[str, Any]]) -> None:
+    """Refuse an object in which a name occurs twice: parsers disagree about which value counts."""
     names = Counter(name for name, _ in pairs)
     if len(names) < len(pairs):
         twice = next(name for name, count in names.items() if count > 1)
-        message = f"The name {json.dumps(twice[:MAX_SHOWN])} is twice in one object."
+        message = f"The name {json.dumps(twice[:MAX_SHOWN])} occurs twice in one object."
         raise ProblemError(ProblemType.MALFORMED, message)
 
 

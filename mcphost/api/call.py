@@ -37,17 +37,18 @@ R = TypeVar("R", bound=Representation)
 class ApiCall:
     """An admitted request.
 
-    `within` is the tenant of the address, `tags` are the ETags of If-Match, `body` is the body as it
-    was validated. `base` is the object that a merge patch was applied to, `read_only` are the members
-    that were sent back unwritten. `repeatable` has its Idempotency-Key.
+    `url_tenant` is the tenant of the address, `if_match` are the ETags in If-Match, `body` is the body as
+    it was validated. `base` is the object that a merge patch was applied to. `read_only` has the members
+    of the body that only the server writes; they must have their present values. `repeatable` has its
+    Idempotency-Key.
     """
 
     request: Request
     operation: ApiOperation
     credential: ApiCredential
-    within: Tenant | None
+    url_tenant: Tenant | None
     query: ListQuery
-    tags: frozenset[str] = frozenset()
+    if_match: frozenset[str] = frozenset()
     body: Fields = field(default_factory=NoFields)
     base: Representation | None = None
     read_only: Mapping[str, Any] = field(default_factory=dict)
@@ -57,8 +58,8 @@ class ApiCall:
     @property
     def tenant(self) -> Tenant:
         """The tenant of the address."""
-        assert self.within is not None
-        return self.within
+        assert self.url_tenant is not None
+        return self.url_tenant
 
     @property
     def actor(self) -> Actor:
@@ -137,7 +138,7 @@ class ApiCall:
     def change(
         self, read: Callable[[], Representation | None], write: Callable[[], R]
     ) -> HttpResponse:
-        """Change an object in one transaction, if it has an ETag of If-Match; answer with it.
+        """Change an object in one transaction, if If-Match has its ETag; answer with it.
 
         `read` returns the object, or None if there is none. What belongs to the tenant of the address
         is locked with the tenant before; `read` must lock anything else.
@@ -154,7 +155,7 @@ class ApiCall:
     def remove(
         self, read: Callable[[], Representation | None], delete: Callable[[], object]
     ) -> HttpResponse:
-        """Delete an object in one transaction, if it has an ETag of If-Match; `read` as in `change`."""
+        """Delete an object in one transaction, if If-Match has its ETag; `read` as in `change`."""
         with transaction.atomic():
             self._check_conditions(read)
             delete()
@@ -173,12 +174,12 @@ class ApiCall:
             return response
 
     def _check_conditions(self, read: Callable[[], Representation | None]) -> None:
-        if self.within is not None:
-            lock_open_tenant(self.within.pk, self.actor, self.operation.permission)
+        if self.url_tenant is not None:
+            lock_open_tenant(self.url_tenant.pk, self.actor, self.operation.permission)
         before = read()
         if before is None:
             raise not_found()
-        etags.check_tags(self.tags, before.etag())
+        etags.check_tags(self.if_match, before.etag())
         if self.base is not None and self.base != before:
             raise etags.changed_meanwhile()
         faults = [
@@ -191,7 +192,7 @@ class ApiCall:
             raise ProblemError(ProblemType.INVALID, message, faults)
 
     def _check_stored(self, stored: Representation) -> None:
-        """Refuse what would be read back otherwise than it was written, so that both are equal."""
+        """Refuse a value that would be stored in another form than it was sent."""
         members = stored.dump()
         faults = [
             FieldFault(

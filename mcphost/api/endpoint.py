@@ -92,7 +92,7 @@ class Endpoint(APIView):
         query = read_query(operation.query, request.query_params)
         call = ApiCall(request, operation, credential, tenant, query)
         if operation.conditional:
-            call.tags = etags.required_tags(request.headers.get("If-Match"))
+            call.if_match = etags.required_tags(request.headers.get("If-Match"))
         values: dict[str, Any] = {}
         if operation.query is not ListQuery:
             values["query"] = query

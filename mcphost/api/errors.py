@@ -1,4 +1,8 @@
-"""Each exception of a request as a problem; no other module chooses a status for one."""
+"""Convert exceptions to problem responses.
+
+The views raise `ProblemError` themselves; this is the only place where exceptions of other packages get
+a status.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -34,7 +38,7 @@ from mcphost.vault.errors import KeyRefusalError
 
 RETRY_SECONDS: Final = 2
 _INVALID: Final = "What was sent cannot be stored as it is."
-_FORBIDDEN: Final = "Your role in this tenant does not allow it."
+_FORBIDDEN: Final = "Your role does not allow this."
 
 
 def problem_response(error: Exception, context: Mapping[str, Any]) -> HttpResponse | None:

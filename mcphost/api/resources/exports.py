@@ -192,13 +192,13 @@ def _send(call: ApiCall, query: PagedQuery, export: ApiExport) -> HttpResponse:
     """Read the rows of a file, record the export, and send the file."""
     form: str = call.request.accepted_renderer.format
     rows, after = read_rows(export.read, cursor_id(call), call.limit)
-    tenant = None if call.within is None else call.within.pk
+    tenant = None if call.url_tenant is None else call.url_tenant.pk
     counted = {export.noun: len(rows), "complete": after is None}
     facts = {"format": form, **query.filters(), **counted, "after": after and str(after)}
     record(export.action, actor=call.actor, tenant=tenant, target=export.noun, facts=facts)
     end = end_line({**counted, "next": call.cursor(key_of_id(after))}, form)
     text = "".join([*encoded_rows(export.columns, rows, form, head=True), end])
     response = HttpResponse(text, content_type=f"{MEDIA_TYPES[form]}; charset=utf-8")
-    name = f"{export.noun}-{'all' if call.within is None else call.within.slug}.{form}"
+    name = f"{export.noun}-{'all' if call.url_tenant is None else call.url_tenant.slug}.{form}"
     response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
     return response
