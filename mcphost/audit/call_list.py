@@ -117,18 +117,19 @@ def calls(
     after: UUID | None = None,
     before: UUID | None = None,
     limit: int = PAGE,
-    until: float | None = None,
+    deadline: float | None = None,
 ) -> Calls:
     """A page of calls, the most recently active first. Filters apply to their last round.
 
-    `after` is the cursor of an older page, `before` that of a newer one. `until`: another deadline than usual
-    for what is compared row by row, a time of the monotonic clock.
+    `after` is the cursor of an older page, `before` that of a newer one. `deadline`
+    (`time.monotonic`): when to stop comparing rows and return a short page; default: `windows.deadline()`.
 
     `outcome` is a state of a row, or one of GROUPS; `questions` is `asked` (any at all), an answer's outcome,
-    `unasked`, `invalid`, or `refused`. A page with fewer than `limit` calls may not be the last.
+    `unasked`, `invalid`, or `refused`. A page with fewer than `limit` calls is not
+    necessarily the last: `after` says so.
     """
     follower.catch_up(now)
-    page = search.find(filters, now, Cursor(after, before, limit), until)
+    page = search.find(filters, now, Cursor(after, before, limit), deadline)
     rows = _rows(_entries(page.ids), now, losses())
     if filters.outcome not in ("", *GROUPS):
         rows = [row for row in rows if row.state == filters.outcome]

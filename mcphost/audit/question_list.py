@@ -17,7 +17,18 @@ from mcphost.audit.summaries.question_search import (
     find_questions,
 )
 
-__all__ = ["Counted", "Expiry", "QuestionFilter"]
+__all__ = [
+    "Counted",
+    "Expiry",
+    "QuestionFilter",
+    "Questions",
+    "RecordedQuestion",
+    "matching_ids",
+    "of_calls",
+    "question",
+    "questions",
+    "questions_with_ids",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +79,16 @@ def questions(
     after: UUID | None = None,
     before: UUID | None = None,
     limit: int = PAGE,
-    until: float | None = None,
+    deadline: float | None = None,
 ) -> Questions:
-    """A page of questions, the newest first. A page with fewer than `limit` may not be the last.
+    """A page of questions, the newest first. A page with fewer than `limit` questions is not
+    necessarily the last: `after` says so.
 
-    `until`: another deadline than usual for what is compared row by row, a time of the monotonic clock.
+    `deadline` (`time.monotonic`): when to stop comparing rows and return a short page; default:
+    `windows.deadline()`.
     """
     follower.catch_up(now)
-    page = find_questions(filters, now, Cursor(after, before, limit), until)
+    page = find_questions(filters, now, Cursor(after, before, limit), deadline)
     rows = QuestionSummary.objects.in_bulk(page.ids)
     views = tuple(_view(rows[id]) for id in page.ids if id in rows)
     return Questions(views, page.after, page.before)

@@ -67,7 +67,7 @@ __all__ = [
     "refusals_of",
     "secret_uses",
     "target_names",
-    "targets",
+    "target_times",
     "version",
     "version_page",
     "versions",
@@ -188,7 +188,7 @@ def primitive_page(
     return tuple(map(primitive_row, rows.order_by("name")[:limit]))
 
 
-def targets(tenants: frozenset[UUID] | None) -> Mapping[tuple[UUID, str], float]:
+def target_times(tenants: frozenset[UUID] | None) -> Mapping[tuple[UUID, str], float]:
     """Return the target times for responses, in seconds, by tenant and name (or URI); without those
     that have none. None means all tenants."""
     rows = Primitive.objects.filter(target_seconds__isnull=False)

@@ -46,7 +46,8 @@ class ListedInputRequest:
     """A row of the list.
 
     `state` is that of the question; an answer to a task counts as soon as the task has it. `call_state`
-    is that of its call, empty if no call is known. `target` is the target time of its tool, if it has one.
+    is that of its call, empty if no call is known. `target_time` is that of its tool, if it has
+    one.
     `text` and `answer_text` are the question and its answer in words, None unless they were read.
     """
 
@@ -54,7 +55,7 @@ class ListedInputRequest:
     slug: str
     state: str
     call_state: str
-    target: timedelta | None
+    target_time: timedelta | None
     now: datetime
     text: str | None = None
     answer_text: str | None = None
@@ -68,7 +69,9 @@ class ListedInputRequest:
         """From when it is overdue, if it stays open; None if it cannot be."""
         trial = self.question.delivery == Delivery.PLAYGROUND
         return (
-            self.question.at + self.target if self.target and self.is_open and not trial else None
+            self.question.at + self.target_time
+            if self.target_time and self.is_open and not trial
+            else None
         )
 
     @property
@@ -77,15 +80,15 @@ class ListedInputRequest:
 
 
 def in_stage(filters: QuestionFilter, stage: str, now: datetime) -> QuestionFilter:
-    """Return the filter with a stage, with those with a response, with those that expire soon, or with the calls
-    that are overdue; an empty stage is any."""
+    """Narrow a filter to one stage (`stages`): a group of states such as `answered`, or `responded`, `expiring`
+    or `overdue`. An empty stage leaves the filter unchanged."""
     if stage == RESPONDED:
         return replace(filters, states=RESPONDED_STATES)
     if stage == EXPIRING:
         return replace(filters, states=(OPEN,), expires=Expiry(now, now + EXPIRES_SOON))
     if stage != OVERDUE:
         return replace(filters, states=STAGES.get(stage, ()))
-    overdue = call_list.overdue(filters.tenants, catalogue.targets(filters.tenants), now)
+    overdue = call_list.overdue(filters.tenants, catalogue.target_times(filters.tenants), now)
     return replace(filters, calls=tuple(call.call for call in overdue))
 
 
@@ -96,7 +99,7 @@ def listed_rows(
     read = tuple(questions)
     slug_by_tenant = slugs(question.tenant for question in read)
     tenants = frozenset(question.tenant for question in read if question.tenant is not None)
-    targets = catalogue.targets(tenants) if tenants else {}
+    target_seconds_by_tool = catalogue.target_times(tenants) if tenants else {}
     waiting = still_open_keys(
         question.call
         for question in read
@@ -104,7 +107,7 @@ def listed_rows(
     )
     call_states, rows = _call_states(read), []
     for question in read:
-        seconds = targets.get((question.tenant or NO_TENANT, question.target))
+        seconds = target_seconds_by_tool.get((question.tenant or NO_TENANT, question.target))
         row = ListedInputRequest(
             question,
             slug_by_tenant.get(question.tenant, ""),
@@ -180,7 +183,10 @@ def input_request_row(row: ListedInputRequest) -> Row:
 
 
 def is_in_stage(row: ListedInputRequest, stage: str) -> bool:
-    """Whether a row that the filter selected is shown: not as open if its task has the answer already."""
+    """Whether to show a row that the filter selected.
+
+    A task's question that has been answered, but not yet used, is not shown as open.
+    """
     return stage not in (OPEN, OVERDUE, EXPIRING) or row.is_open
 
 
@@ -197,15 +203,17 @@ def count_open(
     target: str = "",
     until: datetime | None = None,
 ) -> int:
-    """Count the open input requests to clients, of tasks without those that have a response already: of one target,
-    or that expire by `until`."""
+    """Count the input requests that wait for clients.
+
+    Questions of tasks that have been answered are not counted. `target` and `until` (expiry) narrow it.
+    """
     waiting = call_list.count_waiting(tenants, now, target=target, until=until)
     return waiting + tasks.count_open_questions(tenants, tool=target, until=until)
 
 
 def count_overdue(tenants: frozenset[UUID] | None, now: datetime) -> int:
     """Count the open questions that are overdue."""
-    overdue = call_list.overdue(tenants, catalogue.targets(tenants), now)
+    overdue = call_list.overdue(tenants, catalogue.target_times(tenants), now)
     of_tasks = {call.call for call in overdue if call.delivery == Delivery.TASK}
     open_count = sum(call.open for call in overdue if call.delivery != Delivery.TASK)
     return open_count + len(still_open_keys(of_tasks))

@@ -1,4 +1,4 @@
-"""How input requests end, as lists filter and figures count it."""
+"""The stages of input requests: groups of their states, as lists filter and figures count them."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -14,7 +14,7 @@ STAGES: Final[Mapping[str, tuple[str, ...]]] = {
     "never": ("never", "repeated", "lost", "failed"),
     "open": ("open",),
 }
-"""The stages, with the endings that each counts. Together they are all that was asked."""
+"""The stages, with the states that each groups. Together they are all that was asked."""
 OVERDUE: Final = "overdue"
 """Those that are open for longer than the target time of their tool."""
 EXPIRING: Final = "expiring"
@@ -25,6 +25,6 @@ RESPONDED: Final = "responded"
 RESPONDED_STATES: Final = ("accept", "received", "decline", "cancel", "invalid", "failed")
 
 
-def stage_count(endings: Mapping[str, int], stage: str) -> int:
-    """Return how many input requests ended in a stage, of counts by ending."""
-    return sum(endings.get(ending, 0) for ending in STAGES[stage])
+def stage_count(counts: Mapping[str, int], stage: str) -> int:
+    """Return how many input requests are in a stage, from their counts by state."""
+    return sum(counts.get(state, 0) for state in STAGES[stage])

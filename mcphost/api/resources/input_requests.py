@@ -88,7 +88,9 @@ class InputRequestRepresentation(Representation):
             tenant=row.slug,
             caller=caller,
             state=row.state,
-            target_seconds=None if row.target is None else row.target / timedelta(seconds=1),
+            target_seconds=None
+            if row.target_time is None
+            else row.target_time / timedelta(seconds=1),
             due_at=row.due_at,
             overdue=row.is_late,
             answered_ms=question.took_ms,

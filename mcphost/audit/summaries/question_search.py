@@ -50,7 +50,7 @@ class QuestionFilter:
     """Filter of questions. `tenants`: None is all, empty is none.
 
     `principal` and `client` are as in `selectors.EntryFilter`; a `client` in quotes is the whole name. `counted`:
-    only those that figures of a time count. `states` are fates, none: any. With `calls`,
+    only those that figures of a time count. `states` are stored states, none: any. With `calls`,
     only the open questions of these calls; with `expires`, only those of clients that expire then. `since` is inclusive, `until` exclusive.
     """
 

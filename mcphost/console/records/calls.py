@@ -74,10 +74,10 @@ def _listing(
     here: Tenant | None = getattr(request, "tenant", None)
     platform = here is None
 
-    def finds(narrowed: RecordFilter, until: float) -> bool:
+    def finds(narrowed: RecordFilter, deadline: float) -> bool:
         scope = tenants_of(narrowed) if platform else tenants
         entry_filter = narrowed.within(scope, now)
-        return bool(call_list.calls(entry_filter, now, limit=1, until=until).calls)
+        return bool(call_list.calls(entry_filter, now, limit=1, deadline=deadline).calls)
 
     empty = record_filter.is_narrow and not (
         page.calls or record_filter.unknown or record_filter.after or record_filter.before

@@ -88,10 +88,10 @@ def _listing(
     rows = _rows(page, record_filter, now)
     is_platform = getattr(request, "tenant", None) is None
 
-    def finds(narrowed: RecordFilter, until: float) -> bool:
+    def finds(narrowed: RecordFilter, deadline: float) -> bool:
         scope = tenants_of(narrowed) if is_platform else tenants
         filters = question_filter(narrowed, scope, now)
-        return bool(question_list.questions(filters, now, limit=1, until=until).questions)
+        return bool(question_list.questions(filters, now, limit=1, deadline=deadline).questions)
 
     empty = record_filter.is_narrow and not (
         rows or record_filter.unknown or record_filter.after or record_filter.before

@@ -214,7 +214,7 @@ def test_a_target_time_takes_effect_without_publishing(operator: Client, acme: T
     row = selectors.primitive(acme.tool)
     assert not row.edited
     assert "1 min 30 s for an answer" in shown(operator, f"/admin/t/acme/tools/{acme.tool}/")
-    assert selectors.targets(frozenset({acme.tenant})) == {(acme.tenant, row.name): 90}
+    assert selectors.target_times(frozenset({acme.tenant})) == {(acme.tenant, row.name): 90}
     path = f"/admin/t/acme/tools/{acme.tool}/edit/"
     form = operator.get(path).context["form"]
     assert form["target_seconds"].value() == 90
