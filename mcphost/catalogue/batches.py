@@ -70,7 +70,9 @@ _CHANGING: Final = tuple(
 _NO_DRAFT: Final = (
     "It was published, so it cannot be a draft again. It can be disabled or archived."
 )
-_OTHER_KIND: Final = "The kind of a {} cannot be changed. Archive it, and use another name."
+_OTHER_KIND: Final = (
+    "The kind of a {} cannot be changed. Use another name, and archive this one (delete a draft)."
+)
 _OTHER_URI: Final = (
     "It was published at another URI, which cannot be changed. Use another name for the new one."
 )
@@ -167,8 +169,8 @@ class Preparation:
     def prepare(self, desired: DesiredPrimitive) -> PreparedChange | None:
         """Return the change that makes a primitive as desired; None if it is so already.
 
-        Blocks while kinds inspect what changes (`validation.inspect`). Raises Invalid with all problems
-        by field; those of the state are at `state`.
+        Blocks while kinds inspect what changes (`validation.inspect`). Raises InvalidPrimitiveError
+        with all problems by field; those of the state are at `state`.
         """
         fields = validation.normal(desired.fields)
         working = fields if desired.draft is None else validation.normal(desired.draft)

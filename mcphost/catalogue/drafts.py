@@ -23,7 +23,7 @@ def compile_draft(
     """Compile a tool as the form has it; `primitive_id` is its own, if it is saved.
 
     Only the texts that clients read may be missing. Its version is `draft+` and digits that identify
-    the definition. Raises Invalid with all problems by field.
+    the definition. Raises InvalidPrimitiveError with all problems by field.
     """
     if fields.primitive_type is not PrimitiveType.TOOL:
         raise InvalidPrimitiveError({"primitive_type": [_NOT_A_TOOL]})

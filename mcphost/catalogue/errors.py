@@ -1,11 +1,11 @@
 """The refusals of the catalogue's services.
 
 CatalogueError
-├── Invalid          a field has a value that a primitive cannot have
+├── InvalidPrimitiveError  a field has a value that a primitive cannot have
 ├── WrongStateError  the primitive's state does not allow the verb
 ├── NotDeletableError  the primitive is neither a draft nor archived
 ├── UnchangedError   the version to publish is the one that was published last
-├── StaleError    the working copy, the published version or the state is not the one that the
+├── StaleError       the working copy, the published version or the state is not the one that the
 │                    change was based on
 └── UnknownError     there is no such primitive
 """

@@ -26,7 +26,7 @@ def publish_functions(
     operators have it, in any state. A function that cannot be published, such as one without a
     description, is granted only, and logged: it keeps no server from being set up.
 
-    Raises Invalid for a function that the code does not have.
+    Raises InvalidPrimitiveError for a function that the code does not have.
     """
     rows: list[PrimitiveRow] = []
     for reference in references:

@@ -243,7 +243,7 @@ def delete(primitive_id: UUID, actor: Actor) -> None:
 def grant_function(tenant_id: UUID, function: str, actor: Actor) -> bool:
     """Let a tenant use a function; return whether that is new. For platform staff.
 
-    Raises Invalid, on `function`, when the code has no such function.
+    Raises InvalidPrimitiveError, on `function`, when the code has no such function.
     """
     tenant = lock_open_tenant(tenant_id, actor, Permission.GRANT_FUNCTIONS)
     if function not in dict(kinds.functions()):

@@ -25,7 +25,7 @@ LIST = "list"
 def announce_update(tenant_id: UUID, uri: str, actor: Actor) -> None:
     """Notify subscribers that the content at `uri` has changed.
 
-    Raises Invalid, on `uri`, when the tenant serves nothing there, PermissionDenied if the actor no
+    Raises InvalidPrimitiveError, on `uri`, when the tenant serves nothing there, PermissionDenied if the actor no
     longer edits tools, and UnknownTenantError if the tenant does not exist or is closed.
     """
     lock_open_tenant(tenant_id, actor, Permission.EDIT_TOOLS)

@@ -71,7 +71,7 @@ def normal(fields: PrimitiveFields) -> PrimitiveFields:
 
 
 def note(text: str) -> str:
-    """Return the note of a publication as it is stored. Raises Invalid, on `note`."""
+    """Return the note of a publication as it is stored. Raises InvalidPrimitiveError, on `note`."""
     trimmed = text.strip()
     if problems := check_note(trimmed, MAX_NOTE):
         raise InvalidPrimitiveError({"note": problems})
@@ -80,7 +80,7 @@ def note(text: str) -> str:
 
 def inspect(tenant_id: UUID, fields: PrimitiveFields) -> Inspected:
     """Look at the configuration as closely as its kind can; return the same fields. Blocks, so call
-    it before the transaction: in one it raises RuntimeError. Raises Invalid."""
+    it before the transaction: in one it raises RuntimeError. Raises InvalidPrimitiveError."""
     if fields.kind not in tuple(kinds.KINDS) or _config_problems(fields):
         return Inspected(fields)  # for `check`, which finds those of other fields, too
     problems = kinds.inspect_config(fields.kind, fields.config, tenant_id)
@@ -94,7 +94,7 @@ def inspect(tenant_id: UUID, fields: PrimitiveFields) -> Inspected:
 def inspect_and_check(
     tenant_id: UUID, fields: PrimitiveFields, primitive_id: UUID | None = None
 ) -> Inspected:
-    """As `inspect`, but raise Invalid with all problems at once, also those that `check` finds."""
+    """As `inspect`, but raise InvalidPrimitiveError with all problems at once, also those that `check` finds."""
     findings = _Findings()
     for find_problems in (
         lambda: inspect(tenant_id, fields),
@@ -118,7 +118,7 @@ def check(
 ) -> Ready:
     """Validate the fields and return them compiled. `primitive_id` is its own, if it has one.
 
-    `granted` are functions that the same change grants to the tenant. Raises Invalid with all problems by field; those of the configuration are at `config` or
+    `granted` are functions that the same change grants to the tenant. Raises InvalidPrimitiveError with all problems by field; those of the configuration are at `config` or
     `config.<field>`.
     """
     findings = _Findings()

@@ -73,7 +73,7 @@ class Plan:
 
     @property
     def changed_tools(self) -> Sequence[str]:
-        """The names of tools that exist and that the file changes, or removes."""
+        """The names of the tools that the file creates, changes or archives."""
         return [
             change.row.name
             for change in self.primitives
@@ -141,15 +141,15 @@ class _Planner:
         changes = [*self._changed(preparation), *self._pruned(preparation)]
         if self._problems:
             raise InvalidFileError(self._problems)
-        names = self._unnamed()
-        archived = {change.row.id for change in changes}
+        unnamed = self._unnamed()
+        changed_ids = {change.row.id for change in changes}
         return Plan(
             digest=_digest(self._basis, data),
             changes=tuple(self._planned(settings, grants, changes)),
             missing_secrets=sorted(
                 self._file.secrets - {secret.name for secret in self._basis.secrets}
             ),
-            kept=[f"{_section(row)}.{row.name}" for row in names if row.id not in archived],
+            kept=[f"{_section(row)}.{row.name}" for row in unnamed if row.id not in changed_ids],
             basis=self._basis,
             settings=settings,
             grants=grants,

@@ -419,7 +419,7 @@ def test_what_was_published_keeps_its_kind_its_uri_and_its_publication(acme: UUI
     }
     data = file(tools={"orders": script}, resources={"about": moved})
     assert [line.split(": ", 2)[1:] for line in problems(acme, data)] == [
-        ["tools.orders.kind", "The kind of a tool cannot be changed. Archive it, and use another name."],
+        ["tools.orders.kind", "The kind of a tool cannot be changed. Use another name, and archive this one (delete a draft)."],
         ["resources.about.config.uri", "It was published at another URI, which cannot be changed. Use another name for the new one."],
     ]  # fmt: skip
     assert problems(acme, file(tools={"orders": http(state="draft")})) == [
