@@ -33,35 +33,37 @@ MAX_PER_TENANT: Final = 1_000
 KEPT_FOR: Final = timedelta(days=30)
 PRUNED_AT_ONCE: Final = 500
 MAX_ENTRIES: Final = 2_000
-"""Among so many of a tenant's last entries the first call of a connection is looked for."""
-LOOKED_FOR: Final = timedelta(minutes=3)
-"""How long after a use."""
+"""How many of a tenant's latest entries are searched for the first call of a connection."""
+SEARCH_FOR: Final = timedelta(minutes=3)
+"""How long after a connection's use its first call is still searched for."""
 
 
 class StepKind(StrEnum):
-    """A step of connecting, or why one failed."""
+    """A step of connecting, or why one failed. The console's words are in `console.tenants.connection_log`."""
 
-    CHALLENGED = "challenged"
-    METADATA = "metadata"
-    SERVER_METADATA = "server_metadata"
-    OPENED = "opened"
+    CHALLENGED = "challenged"  # called without a token, and was told where to sign in
+    METADATA = "metadata"  # read where to sign in (the metadata of the resource)
+    SERVER_METADATA = (
+        "server_metadata"  # read how to sign in (the metadata of the authorization server)
+    )
+    OPENED = "opened"  # opened the sign-in page
     REGISTERED = "registered"
-    DOCUMENT = "document"
-    SIGNED_IN = "signed_in"
-    REFUSED = "refused"
-    DECLINED = "declined"
-    CONSENTED = "consented"
+    DOCUMENT = "document"  # its metadata document was read
+    SIGNED_IN = "signed_in"  # the person signed in, and saw the consent page
+    REFUSED = "refused"  # the server refused the client or the person
+    DECLINED = "declined"  # the person declined
+    CONSENTED = "consented"  # the person allowed it
     CODE_REFUSED = "code_refused"
     REDEEMED = "redeemed"
-    PRESENTED = "presented"
+    PRESENTED = "presented"  # presented its token for the first time
     FIRST_CALL = "first_call"
-    ENDED = "ended"
-    MALFORMED = "malformed"
+    ENDED = "ended"  # the connection ended
+    MALFORMED = "malformed"  # presented something that is no token of this server
     UNKNOWN_TOKEN = "unknown_token"  # noqa: S105 - no secret
     EXPIRED = "expired"
     REVOKED = "revoked"
-    INACTIVE = "inactive"
-    ELSEWHERE = "elsewhere"
+    INACTIVE = "inactive"  # presented a token whose owner is disabled or gone
+    ELSEWHERE = "elsewhere"  # presented a token at another tenant's address
 
 
 ANONYMOUS: Final = frozenset(
@@ -153,11 +155,11 @@ class _ConnectionUse(LastUse[str]):
             return
         records = _first_uses(used)
         write([record for record in records.values() if record is not None])
-        # A call that is under way has no entry yet: it is looked for again with the next use.
+        # A call that is under way has no entry yet: it is searched for again with the next use.
         now = timezone.now()
         for connection_id, step in records:
             used_at = used[connection_id]
-            if records[connection_id, step] is None and now - used_at < LOOKED_FOR:
+            if records[connection_id, step] is None and now - used_at < SEARCH_FOR:
                 super().note(connection_id, used_at + timedelta(microseconds=1))
 
 
@@ -333,8 +335,8 @@ def _why_refused(row: Token, slug: str, at: datetime) -> StepKind:
 def _first_uses(
     used: Mapping[str, datetime],
 ) -> dict[tuple[str, StepKind], StepRecord | None]:
-    """Return the first uses of connections that are not in the log yet, by the connection's id: of a
-    token, and by a call; None for a call that is not found."""
+    """Return the steps PRESENTED and FIRST_CALL of connections that the log does not have yet, by connection
+    id and step; None if the first call is not found."""
     records: dict[tuple[str, StepKind], StepRecord | None] = {}
     live = Connection.objects.filter(pk__in=used, ended_at=None)
     rows = live.select_related("membership", "client")
