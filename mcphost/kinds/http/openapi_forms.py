@@ -13,25 +13,25 @@ BASE64: Final = "The content of the file in Base64."
 _STYLES: Final = ("form", "spaceDelimited", "pipeDelimited", "deepObject")
 _SCALARS: Final = frozenset({"string", "number", "integer", "boolean"})
 _MAX_LEVELS: Final = 50
-_MAX_PARTS: Final = 1_000
-"""Schemas that one form may be composed of, each counted wherever it is referred to: two references of a
-schema to itself would be read without end."""
+_MAX_SCHEMAS: Final = 1_000
+"""How many schemas a form may be composed of, counting every reference: a schema that refers to itself
+twice would otherwise be read exponentially often."""
 _NO_TEXT: Final = re.compile(
     r"(image|audio|video|font)/(?!svg\+xml)\S+|application/(octet-stream|pdf|zip|gzip)",
     re.IGNORECASE,
 )
-"""Media types whose values are no texts."""
+"""Media types of binary content."""
 
 
 class _FormMembers(NamedTuple):
     """The properties of an object, whatever the schemas that it is composed of.
 
-    `further` is the schema of other properties: None if the document says nothing of them.
+    `additional` is the schema of other properties: None if the document says nothing of them.
     """
 
     properties: Mapping[str, Any]
     required: frozenset[str]
-    further: Any = None
+    additional: Any = None
 
 
 class FormDescription(NamedTuple):
@@ -48,36 +48,36 @@ class FormReader:
         self._references = references
         self._schemas = schemas
         self._notes = notes
-        self._parts_read = 0
+        self._schemas_read = 0
 
     def read(self, media: Mapping[str, Any], *, with_files: bool) -> FormDescription:
         """Return the form of a media type. Raises UnsupportedError."""
         name = "multipart/form-data" if with_files else "application/x-www-form-urlencoded"
-        self._parts_read = 0
+        self._schemas_read = 0
         members = self._members(media.get("schema"), 0)
-        if not members.properties and members.further in (None, False):
+        if not members.properties and members.additional in (None, False):
             raise UnsupportedError(f"its {name} does not say which fields it has")
         noted = len(self._notes)
-        form = self._form(members, encoding_of(media, self._references), with_files)
-        further = members.further
+        config, properties = self._form(members, encoding_of(media, self._references), with_files)
+        additional = members.additional
         if (
-            further not in (None, False)
-            and not self._is_deep(further)
-            and not self.is_file(further)
+            additional not in (None, False)
+            and not self._is_deep(additional)
+            and not self.is_file(additional)
         ):
-            form.config["more"] = placeholder(BODY)
-        elif not form.config["fields"] and "files" not in form.config:
+            config["more"] = placeholder(BODY)
+        elif not config["fields"] and "files" not in config:
             why = " ".join(
                 ["none of the fields of its", name, "can be written.", *self._notes[noted:]]
             )
             raise UnsupportedError(why.rstrip("."))
-        schema = _object_schema(media, members, form.schema, "more" in form.config)
-        return FormDescription(form.config, schema)
+        schema = _object_schema(media, members, properties, "more" in config)
+        return FormDescription(config, schema)
 
     def _form(
-        self, members: _FormMembers, encoding: Mapping[str, Mapping[str, Any]], with_files: bool
-    ) -> FormDescription:
-        """Return the fields and files of a form, and their properties."""
+        self, members: _FormMembers, encodings: Mapping[str, Mapping[str, Any]], with_files: bool
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the configuration of a form, and the properties of its argument."""
         fields: list[dict[str, Any]] = []
         files: list[dict[str, Any]] = []
         properties: dict[str, Any] = {}
@@ -85,13 +85,13 @@ class FormReader:
         for member, schema in members.properties.items():
             if self._schemas.is_read_only(schema):
                 continue
-            how = encoding.get(member, {})
+            encoding = encodings.get(member, {})
             try:
-                self.check_part_headers(member, how, with_files)
-                if with_files and self.is_file_part(schema, how):
-                    files.append(self._file(member, schema, how, members, properties))
+                self.check_part_headers(member, encoding, with_files)
+                if with_files and self.is_file_part(schema, encoding):
+                    files.append(self._file(member, schema, encoding, members, properties))
                     continue
-                field = write(member, schema, how)
+                field = write(member, schema, encoding)
                 if len(fields) == MAX_FIELDS:
                     raise UnsupportedError(f"there are more than {MAX_FIELDS} fields")
             except UnsupportedError as error:
@@ -102,11 +102,11 @@ class FormReader:
                 fields.append(field)
                 properties[member] = schema
         config: dict[str, Any] = {"type": "multipart" if with_files else "form", "fields": fields}
-        return FormDescription({**config, "files": files} if files else config, properties)
+        return {**config, "files": files} if files else config, properties
 
-    def check_part_headers(self, name: str, how: Mapping[str, Any], with_files: bool) -> None:
+    def check_part_headers(self, name: str, encoding: Mapping[str, Any], with_files: bool) -> None:
         """Note headers of a part, which are not sent. Raises UnsupportedError for a required one."""
-        headers = self._references.follow_object(how.get("headers")) if with_files else {}
+        headers = self._references.follow_object(encoding.get("headers")) if with_files else {}
         for header, written in headers.items():
             if header.lower() in ("content-type", "content-disposition"):
                 continue
@@ -114,7 +114,7 @@ class FormReader:
                 raise UnsupportedError(f"the part {name!r} needs the header {header[:100]!r}")
             self._notes.append(f"The header {header[:100]!r} of the part {name!r} is left out.")
 
-    def is_file_part(self, schema: Any, how: Mapping[str, Any]) -> bool:
+    def is_file_part(self, schema: Any, encoding: Mapping[str, Any]) -> bool:
         """Whether a part is a file: by its schema, by a media type that no text has, or because it has no
         type at all (OpenAPI 3.1, "Encoding Object")."""
         if self.is_file(schema):
@@ -122,9 +122,9 @@ class FormReader:
         nodes = list(self._references.variants(schema))
         types = self._references.types(schema)
         encoded = any(node.get("format") == "byte" or "contentEncoding" in node for node in nodes)
-        if "style" in how or types - {"string"} or encoded:
+        if "style" in encoding or types - {"string"} or encoded:
             return False
-        content_type = str(how.get("contentType") or "")
+        content_type = str(encoding.get("contentType") or "")
         if content_type:
             return all(_NO_TEXT.match(text.strip()) for text in content_type.split(","))
         return not types and self._references.has_siblings and isinstance(schema, Mapping)
@@ -133,25 +133,25 @@ class FormReader:
         node = self._references.follow(schema)
         if node is None or isinstance(node, bool) or level > _MAX_LEVELS:
             return _FormMembers({}, frozenset())
-        self._parts_read += 1
-        if self._parts_read > _MAX_PARTS:
-            raise UnsupportedError(f"its form is composed of more than {_MAX_PARTS} schemas")
+        self._schemas_read += 1
+        if self._schemas_read > _MAX_SCHEMAS:
+            raise UnsupportedError(f"its form is composed of more than {_MAX_SCHEMAS} schemas")
         if not isinstance(node, Mapping):
             raise UnsupportedError("a schema is not an object")
-        beside = schema if isinstance(schema, Mapping) and schema is not node else {}
+        siblings = schema if isinstance(schema, Mapping) and schema is not node else {}
         own = self._own_members(node)
-        if beside and self._references.has_siblings:
-            own = _all_of(own, self._own_members(beside))
+        if siblings and self._references.has_siblings:
+            own = _all_of(own, self._own_members(siblings))
         for branch in _branches(node, "allOf"):
             own = _all_of(own, self._members(branch, level + 1))
         for keyword in ("anyOf", "oneOf"):
-            several = [
+            branches = [
                 self._members(branch, level + 1)
                 for branch in _branches(node, keyword)
                 if self._references.types(branch) != {"null"}
             ]
-            if several:
-                own = _all_of(own, _any_of(several))
+            if branches:
+                own = _all_of(own, _any_of(branches))
         return own
 
     def _own_members(self, node: Mapping[str, Any]) -> _FormMembers:
@@ -159,34 +159,34 @@ class FormReader:
         if types is not None and "object" not in (types if isinstance(types, list) else [types]):
             raise UnsupportedError("its form is not an object")
         properties, required = node.get("properties"), node.get("required")
-        further = node.get("additionalProperties")
+        additional = node.get("additionalProperties")
         composed = any(keyword in node for keyword in ("allOf", "anyOf", "oneOf"))
-        if types is not None and not properties and not composed and further is None:
-            further = True  # an object without any word of its properties has any
+        if types is not None and not properties and not composed and additional is None:
+            additional = True  # an object that says nothing about its properties may have any
         return _FormMembers(
             properties if isinstance(properties, Mapping) else {},
             frozenset(map(str, required)) if isinstance(required, list) else frozenset(),
-            further,
+            additional,
         )
 
-    def _field(self, name: str, schema: Any, how: Mapping[str, Any]) -> dict[str, Any]:
+    def _field(self, name: str, schema: Any, encoding: Mapping[str, Any]) -> dict[str, Any]:
         """Return a property as a field (OpenAPI 3.1, "Encoding Object")."""
-        style, explode = how.get("style"), how.get("explode")
-        content_type = _first_type(how)
+        style, explode = encoding.get("style"), encoding.get("explode")
+        content_type = _first_type(encoding)
         if style is None:
             style = "json" if is_json_type(content_type) else "form"
         if style not in (*_STYLES, "json"):
             raise UnsupportedError(f"there is no style {style!r}")
-        has_style = any(key in how for key in ("style", "explode", "allowReserved"))
+        has_style = any(key in encoding for key in ("style", "explode", "allowReserved"))
         if content_type and style != "json" and not has_style and self._is_deep(schema):
-            raise UnsupportedError(f"{name!r} is to be {content_type}, and is no text")
+            raise UnsupportedError(_not_writable(name, content_type))
         if style not in ("deepObject", "json") and self._references.is_nested(schema):
             raise UnsupportedError(
                 f"{name!r} has lists or objects inside a list or an object, which style {style} "
                 "does not define"
             )
         field = {"name": name, "value": placeholder(BODY, name), "style": style}
-        reserved = {"allow_reserved": True} if how.get("allowReserved") is True else {}
+        reserved = {"allow_reserved": True} if encoding.get("allowReserved") is True else {}
         return {
             **field,
             "explode": explode if isinstance(explode, bool) else style == "form",
@@ -197,15 +197,15 @@ class FormReader:
         types = self._references.types(schema)
         return "object" in types or self._references.is_nested(schema)
 
-    def _part(self, name: str, schema: Any, how: Mapping[str, Any]) -> dict[str, Any]:
+    def _part(self, name: str, schema: Any, encoding: Mapping[str, Any]) -> dict[str, Any]:
         """Return a property as a part of a form with files: an object is JSON, if nothing else is said."""
-        if "style" in how:
-            return self._field(name, schema, how)
+        if "style" in encoding:
+            return self._field(name, schema, encoding)
         types = self._references.types(schema)
-        content_type = _checked(name, _first_type(how, is_text=types == {"string"}))
+        content_type = _checked(name, _first_type(encoding, is_text=types == {"string"}))
         has_objects = self._is_deep(schema)
         if has_objects and content_type and not is_json_type(content_type):
-            raise UnsupportedError(f"{name!r} is to be {content_type}, and is no text")
+            raise UnsupportedError(_not_writable(name, content_type))
         as_json = has_objects or is_json_type(content_type)
         is_open = not content_type and (not types or (has_objects and types & _SCALARS))
         style = "json" if as_json else "form"
@@ -231,7 +231,7 @@ class FormReader:
         self,
         name: str,
         schema: Any,
-        how: Mapping[str, Any],
+        encoding: Mapping[str, Any],
         members: _FormMembers,
         properties: dict[str, Any],
     ) -> dict[str, Any]:
@@ -240,22 +240,27 @@ class FormReader:
         nodes = list(self._references.variants(schema))
         lists = [node for node in nodes if node.get("type") == "array" or "items" in node]
         inner = [part for node in lists for part in self._references.variants(node.get("items"))]
-        about = next((n["description"] for n in nodes if isinstance(n.get("description"), str)), "")
+        description = next(
+            (n["description"] for n in nodes if isinstance(n.get("description"), str)), ""
+        )
         text = {
             "type": "string",
             "contentEncoding": "base64",
-            "description": f"{about} {BASE64}".strip(),
+            "description": f"{description} {BASE64}".strip(),
         }
         properties[name] = {**lists[0], "items": text} if lists else text
         own = (n["contentMediaType"] for n in [*nodes, *inner] if "contentMediaType" in n)
-        media_type = _checked(name, how.get("contentType") or next(own, ""))
-        called = f"{name}_file_name"
-        if called not in members.properties:
-            properties[called] = {"type": "string", "description": f"The name of the file {name}."}
+        media_type = _checked(name, encoding.get("contentType") or next(own, ""))
+        argument = f"{name}_file_name"
+        if argument not in members.properties:
+            properties[argument] = {
+                "type": "string",
+                "description": f"The name of the file {name}.",
+            }
         return {
             "name": name,
             "content": content,
-            "file_name": "" if called in members.properties else placeholder(BODY, called),
+            "file_name": "" if argument in members.properties else placeholder(BODY, argument),
             "media_type": self._file_type(name, media_type, members, properties),
         }
 
@@ -270,14 +275,14 @@ class FormReader:
         choices = [text.strip() for text in media_type.split(",")]
         if len(choices) == 1 and "*" not in media_type:
             return media_type
-        called = f"{name}_content_type"
-        if called in members.properties:
+        argument = f"{name}_content_type"
+        if argument in members.properties:
             return ""
-        about = f"The content type of the file {name}, such as image/png."
-        properties[called] = {"type": "string", "description": about}
+        description = f"The content type of the file {name}, such as image/png."
+        properties[argument] = {"type": "string", "description": description}
         if "*" not in media_type:
-            properties[called]["enum"] = choices
-        return placeholder(BODY, called)
+            properties[argument]["enum"] = choices
+        return placeholder(BODY, argument)
 
 
 def _checked(name: str, media_type: Any) -> str:
@@ -288,27 +293,33 @@ def _checked(name: str, media_type: Any) -> str:
     return str(media_type)
 
 
+def _not_writable(name: str, content_type: str) -> str:
+    return f"{name!r} may be an object or a nested list, which cannot be written as {content_type}"
+
+
 def _branches(node: Mapping[str, Any], keyword: str) -> list[Any]:
     branches = node.get(keyword)
     return branches if isinstance(branches, list) else []
 
 
 def _all_of(first: _FormMembers, second: _FormMembers) -> _FormMembers:
-    further = first.further if first.further is not None else second.further
+    additional = first.additional if first.additional is not None else second.additional
     return _FormMembers(
         _merged(first.properties, second.properties, "allOf"),
         first.required | second.required,
-        further,
+        additional,
     )
 
 
-def _any_of(several: list[_FormMembers]) -> _FormMembers:
+def _any_of(branches: list[_FormMembers]) -> _FormMembers:
     properties: Mapping[str, Any] = {}
-    for members in several:
+    for members in branches:
         properties = _merged(properties, members.properties, "anyOf")
-    further = [members.further for members in several if members.further not in (None, False)]
-    required = frozenset.intersection(*(members.required for members in several))
-    return _FormMembers(properties, required, further[0] if further else None)
+    additional = [
+        members.additional for members in branches if members.additional not in (None, False)
+    ]
+    required = frozenset.intersection(*(members.required for members in branches))
+    return _FormMembers(properties, required, additional[0] if additional else None)
 
 
 def _merged(first: Mapping[str, Any], second: Mapping[str, Any], keyword: str) -> Mapping[str, Any]:
@@ -326,21 +337,21 @@ def _object_schema(
     has_more: bool,
 ) -> Mapping[str, Any]:
     schema = media.get("schema")
-    about = schema.get("description") if isinstance(schema, Mapping) else None
+    description = schema.get("description") if isinstance(schema, Mapping) else None
     return {
         "type": "object",
-        **({"description": about} if isinstance(about, str) else {}),
+        **({"description": description} if isinstance(description, str) else {}),
         "properties": properties,
         "required": sorted(members.required & properties.keys(), key=list(properties).index),
         # What the form would not send is refused.
-        "additionalProperties": members.further if has_more else False,
+        "additionalProperties": members.additional if has_more else False,
     }
 
 
-def _first_type(how: Mapping[str, Any], *, is_text: bool = False) -> str:
-    """Return the media type that is to be written: of several the first that is no range, JSON before
-    others, and after others for a text."""
-    types = [text.strip() for text in str(how.get("contentType") or "").split(",")]
+def _first_type(encoding: Mapping[str, Any], *, is_text: bool = False) -> str:
+    """Return the media type to send: the first that has no wildcard. JSON is preferred, except for a text,
+    where it comes last."""
+    types = [text.strip() for text in str(encoding.get("contentType") or "").split(",")]
     concrete = [text for text in types if "*" not in text]
     first = [name for name in concrete if is_json_type(name) is not is_text]
     return next(iter([*first, *concrete]), "")
