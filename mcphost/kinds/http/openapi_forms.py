@@ -139,11 +139,11 @@ class FormReader:
         if not isinstance(node, Mapping):
             raise UnsupportedError("a schema is not an object")
         siblings = schema if isinstance(schema, Mapping) and schema is not node else {}
-        own = self._own_members(node)
+        members = self._own_members(node)
         if siblings and self._references.has_siblings:
-            own = _all_of(own, self._own_members(siblings))
+            members = _all_of(members, self._own_members(siblings))
         for branch in _branches(node, "allOf"):
-            own = _all_of(own, self._members(branch, level + 1))
+            members = _all_of(members, self._members(branch, level + 1))
         for keyword in ("anyOf", "oneOf"):
             branches = [
                 self._members(branch, level + 1)
@@ -151,8 +151,8 @@ class FormReader:
                 if self._references.types(branch) != {"null"}
             ]
             if branches:
-                own = _all_of(own, _any_of(branches))
-        return own
+                members = _all_of(members, _any_of(branches))
+        return members
 
     def _own_members(self, node: Mapping[str, Any]) -> _FormMembers:
         types = node.get("type")
@@ -249,8 +249,10 @@ class FormReader:
             "description": f"{description} {BASE64}".strip(),
         }
         properties[name] = {**lists[0], "items": text} if lists else text
-        own = (n["contentMediaType"] for n in [*nodes, *inner] if "contentMediaType" in n)
-        media_type = _checked(name, encoding.get("contentType") or next(own, ""))
+        declared_types = (
+            n["contentMediaType"] for n in [*nodes, *inner] if "contentMediaType" in n
+        )
+        media_type = _checked(name, encoding.get("contentType") or next(declared_types, ""))
         argument = f"{name}_file_name"
         if argument not in members.properties:
             properties[argument] = {
