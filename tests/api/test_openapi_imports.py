@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from mcphost.api.resources import openapi_imports
 from mcphost.audit.models import Entry
 from mcphost.catalogue.models import Primitive
-from mcphost.serving.user_slots import IMPORTS
+from mcphost.serving.user_slots import IMPORTS, UserSlots
 from tests.api.client import ApiClient
 from tests.api.conftest import ApiClients
 from tests.cast import Cast
@@ -132,6 +133,28 @@ def test_a_repeated_import_gets_the_first_response(owner: ApiClient) -> None:
         for _ in range(2)
     )
     assert first.content == second.content
+    assert second.headers["Idempotent-Replayed"] == "true"
+
+
+def test_the_first_response_also_comes_if_the_same_import_ended_while_this_one_was_read(
+    owner: ApiClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = body(ORDERS)
+    sent["digest"] = previewed(owner, sent)["digest"]
+    read, responses = openapi_imports.find, []
+
+    def apply() -> Any:
+        return owner.send("POST", f"{IMPORT}/apply", sent, Idempotency_Key="one")
+
+    def read_late(*arguments: Any) -> Any:
+        monkeypatch.setattr(openapi_imports, "find", read)
+        monkeypatch.setattr(openapi_imports, "IMPORTS", UserSlots(2))  # those of another process
+        responses.append(apply())
+        return read(*arguments)
+
+    monkeypatch.setattr(openapi_imports, "find", read_late)
+    second = apply()
+    assert (second.status_code, second.content) == (200, responses[0].content)
     assert second.headers["Idempotent-Replayed"] == "true"
 
 

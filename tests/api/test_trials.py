@@ -1,19 +1,25 @@
 """Tools are tried through the API: run, asked by them, and continued with responses."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.db import connections
+from django.utils import timezone
 
 from mcphost.api.resources.trials import SHOWN_ONCE
 from mcphost.audit.models import Entry
 from mcphost.audit.records import ROUND_FINISHED
 from mcphost.catalogue import services
 from mcphost.catalogue.fields import PrimitiveFields
+from mcphost.identity.idempotency import CLAIMED_FOR
 from mcphost.identity.models import IdempotencyKey
 from mcphost.routing import process
-from mcphost.serving.user_slots import TRIALS
+from mcphost.serving.execution import trials
+from mcphost.serving.execution.trials import Trial, TrialRound
+from mcphost.serving.user_slots import TRIALS, UserSlots
 from tests.api.client import ApiClient
 from tests.api.conftest import ApiClients
 from tests.api.test_document import validator
@@ -160,3 +166,53 @@ def test_a_repeated_trial_runs_once_and_what_it_was_about_is_not_stored(
     assert second.headers["ETag"] == first.headers["ETag"]
     validator("#/components/schemas/Trial").validate(second.json())
     assert not any("canary" in row.body for row in IdempotencyKey.objects.all())
+
+
+def test_a_trial_that_is_repeated_at_another_process_while_it_runs_is_not_run_again(
+    clients: ApiClients, tool: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, rounds, repetitions = trials.run, [], []
+
+    def send(arguments: dict[str, Any]) -> Any:
+        return clients.owner.send(
+            "POST", f"{tool}/try", {"arguments": arguments}, Idempotency_Key="one"
+        )
+
+    def send_to_another_process(arguments: dict[str, Any]) -> Any:
+        try:
+            return send(arguments)
+        finally:
+            connections.close_all()
+
+    async def run_and_repeat(trial: Trial) -> TrialRound:
+        rounds.append(trial)
+        if len(rounds) == 1:
+            monkeypatch.setattr("mcphost.api.resources.trials.TRIALS", UserSlots(2))
+            for item in ("tea", "coffee"):
+                arguments = {"item": item}
+                repetitions.append(await asyncio.to_thread(send_to_another_process, arguments))
+        return await run(trial)
+
+    monkeypatch.setattr(trials, "run", run_and_repeat)
+    first = send({"item": "tea"})
+    assert first.status_code == 200, first.content
+    assert [response.status_code for response in repetitions] == [409, 409]
+    assert repetitions[0].headers["Retry-After"] == "2"
+    assert len(rounds) == 1
+    assert send({"item": "tea"}).headers["Idempotent-Replayed"] == "true"
+
+
+def test_a_key_is_free_again_after_a_trial_that_was_refused_and_after_one_of_a_dead_process(
+    cast: Cast, clients: ApiClients, tool: str
+) -> None:
+    def send() -> Any:
+        body = {"arguments": {"item": "tea"}}
+        return clients.owner.send("POST", f"{tool}/try", body, Idempotency_Key="one")
+
+    with TRIALS.of(cast.owner.user.pk, cast.acme.id):
+        assert send().status_code == 429
+    assert not IdempotencyKey.objects.exists()
+    caller = cast.owner.api_token.split("_")[1]
+    began = timezone.now() - CLAIMED_FOR
+    IdempotencyKey.objects.create(caller=caller, key="one", status=0, created_at=began)
+    assert send().json()["outcome"] == "input_required"
