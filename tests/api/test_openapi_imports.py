@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from mcphost.api.resources import openapi_imports
 from mcphost.audit.models import Entry
 from mcphost.catalogue.models import Primitive
-from mcphost.serving.user_slots import IMPORTS, UserSlots
+from mcphost.serving.user_slots import IMPORTS
 from tests.api.client import ApiClient
 from tests.api.conftest import ApiClients
 from tests.cast import Cast
@@ -141,18 +142,18 @@ def test_the_first_response_also_comes_if_the_same_import_ended_while_this_one_w
 ) -> None:
     sent = body(ORDERS)
     sent["digest"] = previewed(owner, sent)["digest"]
-    read, responses = openapi_imports.find, []
+    read, responses = openapi_imports.tenant_secrets, []
 
     def apply() -> Any:
         return owner.send("POST", f"{IMPORT}/apply", sent, Idempotency_Key="one")
 
-    def read_late(*arguments: Any) -> Any:
-        monkeypatch.setattr(openapi_imports, "find", read)
-        monkeypatch.setattr(openapi_imports, "IMPORTS", UserSlots(2))  # those of another process
+    def read_late(tenant: UUID) -> Any:
+        """Let another process do it first."""
+        monkeypatch.setattr(openapi_imports, "tenant_secrets", read)
         responses.append(apply())
-        return read(*arguments)
+        return read(tenant)
 
-    monkeypatch.setattr(openapi_imports, "find", read_late)
+    monkeypatch.setattr(openapi_imports, "tenant_secrets", read_late)
     second = apply()
     assert (second.status_code, second.content) == (200, responses[0].content)
     assert second.headers["Idempotent-Replayed"] == "true"
