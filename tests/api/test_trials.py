@@ -2,10 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from io import StringIO
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.core.management import call_command
 from django.db import connections
 from django.utils import timezone
 
@@ -113,9 +116,9 @@ def test_a_state_belongs_to_its_user_and_its_definition(clients: ApiClients, too
     assert call["state"] == "cancelled"
 
 
-@pytest.mark.parametrize("change", ["disable", "archive", "roll-back", "file", "delete"])
+@pytest.mark.parametrize("change", ["disable", "archive", "roll-back", "file", "command", "delete"])
 def test_a_trial_ends_when_its_tool_is_changed_or_removed(
-    clients: ApiClients, tool: str, change: str
+    clients: ApiClients, tool: str, change: str, tmp_path: Path
 ) -> None:
     owner = clients.owner
     version = owner.get(f"{tool}/versions").json()["items"][0]["id"]
@@ -132,6 +135,10 @@ def test_a_trial_ends_when_its_tool_is_changed_or_removed(
         assert owner.send("POST", f"{tool}/roll-back", body, etag="*").status_code == 200
     elif change == "delete":
         assert owner.send("DELETE", tool, etag="*").status_code == 204
+    elif change == "command":
+        path = tmp_path / "acme.yaml"
+        path.write_text("format: 1\nprune: true\n")
+        call_command("tenant", "apply", "acme", str(path), stdout=StringIO())
     elif change == "file":
         file = "/api/v1/tenants/acme/file"
         content = owner.get(file).json()["content"].replace("Order.", "Another.")
@@ -141,6 +148,34 @@ def test_a_trial_ends_when_its_tool_is_changed_or_removed(
     else:
         assert owner.send("POST", f"{tool}/{change}", {}, etag="*").status_code == 200
     assert owner.get(call).json()["state"] == "cancelled"
+
+
+def test_a_trial_whose_round_ran_during_a_roll_back_does_not_go_on(
+    clients: ApiClients, tool: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner, resume = clients.owner, trials._resumed
+    version = owner.get(f"{tool}/versions").json()["items"][0]["id"]
+    owner.send("PATCH", tool, {"description": "Another."}, etag="*")
+    assert owner.send("POST", f"{tool}/publish", {}, etag="*").status_code == 200
+
+    def roll_back() -> None:
+        body = {"version_id": version}
+        assert owner.send("POST", f"{tool}/roll-back", body, etag="*").status_code == 200
+        connections.close_all()
+
+    async def roll_back_first(*turn: Any) -> Any:
+        await asyncio.to_thread(roll_back)
+        return await resume(*turn)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(trials, "_resumed", roll_back_first)
+        asking = tried(clients.operator, tool, arguments={"item": "tea"})
+    body = {"state": asking["state"], "responses": ACCEPTED}
+    response = clients.operator.send("POST", f"{tool}/try/continue", body)
+    assert response.status_code == 409
+    assert response.json()["detail"].startswith("Another version of the tool is served.")
+    call = owner.get(f"/api/v1/tenants/acme/calls/{asking['call_id']}").json()
+    assert call["state"] == "cancelled"
 
 
 def test_a_trial_waits_for_another_one_of_the_user(

@@ -11,6 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from mcphost.audit.records import Actor
 from mcphost.catalogue import kinds
 from mcphost.kinds.script.kind import script_kind
+from mcphost.serving.execution import trials
 from mcphost.tenant_file.errors import InvalidFileError, TenantFileError
 from mcphost.tenant_file.exports import export
 from mcphost.tenant_file.plans import Plan, apply_plan, make_plan
@@ -51,6 +52,7 @@ class Command(BaseCommand):
                 plan = make_plan(tenant.pk, _read(options["file"]))
             if verb == "apply":
                 apply_plan(plan, ACTOR, options["digest"])
+                trials.end_all(tenant.pk, plan.changed_tools, trials.FILE_APPLIED, ACTOR)
         except InvalidFileError as error:
             raise CommandError(f"{options['file']} cannot be applied:\n{error}") from None
         except TenantFileError as error:
