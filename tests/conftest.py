@@ -167,6 +167,7 @@ def _nothing_remembered(_wired: None) -> Iterator[None]:
     """
     _drop_everything()
     script_kind.sandbox.check_slots._begun.clear()  # the cast has one id in all tests
+    script_kind.sandbox._sound.clear()
     yield
     assert process.loop is None, "the test has left its process running"
     availability.forget()

@@ -135,6 +135,21 @@ class ApiCall:
         """Do something that needs no ETag, in one transaction; once for one Idempotency-Key."""
         return self._respond_once(lambda: _response(act()))
 
+    def perform_claimed(self, respond: Callable[[], HttpResponse]) -> HttpResponse:
+        """Do something that acts before the transaction of `perform`, as a tool that is run does; once
+        for one Idempotency-Key. A repetition meanwhile is refused, in whichever process."""
+        if self.repeatable is None:
+            return respond()
+        if not self.repeatable.claim():
+            replay = self.repeatable.replay()
+            assert replay is not None
+            return replay
+        try:
+            return respond()
+        except BaseException:
+            self.repeatable.release()
+            raise
+
     def change(
         self, read: Callable[[], Representation | None], write: Callable[[], R]
     ) -> HttpResponse:

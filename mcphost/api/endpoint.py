@@ -103,7 +103,7 @@ class Endpoint(APIView):
             call.body = _body(call, rest)
             if operation.body is not NoFields:
                 values["body"] = call.body
-        return handler(self, call, **values, **rest)
+        return _replayed_if_refused(call, lambda: handler(self, call, **values, **rest))
 
 
 def _body(call: ApiCall, ids: Mapping[str, Any]) -> Fields:
@@ -118,6 +118,18 @@ def _body(call: ApiCall, ids: Mapping[str, Any]) -> Fields:
         call.base = operation.merges(call, **ids)
         sent = merged(writable(operation.body, call.base.dump()), sent)
     return read_fields(operation.body, sent)
+
+
+def _replayed_if_refused(call: ApiCall, handle: Callable[[], HttpResponse]) -> HttpResponse:
+    """Handle a request. The same one may have ended meanwhile, so that its name is taken, or its
+    preview old: then its response is returned instead of the refusal."""
+    try:
+        return handle()
+    except Exception:
+        replay = None if call.repeatable is None else call.repeatable.replay()
+        if replay is None:
+            raise
+        return replay
 
 
 def _check_scope(credential: ApiCredential, scope: str) -> None:

@@ -47,6 +47,14 @@ class Repeatable:
         """Reserve the key, first in a transaction; False if a response is stored under it meanwhile."""
         return idempotency.reserve_key(self.caller, self.key, self.digest)
 
+    def claim(self) -> bool:
+        """Claim the key before acting outside of a transaction; False if it has a response."""
+        return idempotency.claim_key(self.caller, self.key, self.digest)
+
+    def release(self) -> None:
+        """End the claim of a request that was refused or failed."""
+        idempotency.release_key(self.caller, self.key)
+
     def store(self, response: HttpResponse, shown_once: Collection[str]) -> None:
         """Store the response, last in the transaction; the members `shown_once` become null."""
         body = response.content

@@ -2,7 +2,8 @@
 
 An attacker who sees the size of compressed pages, and can put text into them, can guess what else they hold. So a
 page is compressed only if its URL is listed here, because it shows no secret and no payload, and only if
-the request has no text that the page could repeat. Django masks the CSRF token differently in each
+the request has no text that the page could repeat. The API has URLs of the same names: its responses have strong
+ETags, which a compressed response must not have, and the conditions of changes compare them. Django masks the CSRF token differently in each
 response, and adds random bytes to it.
 """
 
@@ -11,6 +12,8 @@ from typing import Final
 from django.http import HttpRequest, HttpResponseBase
 from django.middleware.gzip import GZipMiddleware
 
+NAMESPACE: Final = "admin"
+"""The namespace of the console's URLs."""
 COMPRESSED: Final = frozenset(
     {
         *("index", "glossary", "keys", "status", "tenants", "tenant"),
@@ -20,7 +23,7 @@ COMPRESSED: Final = frozenset(
         *("service_accounts", "tokens", "secrets", "connections"),
     }
 )
-"""Names of URLs. The pages *Tokens* and *Secrets* show names only."""
+"""Names of URLs of the console. The pages *Tokens* and *Secrets* show names only."""
 FIXED_PARAMETERS: Final = frozenset({"kind"})
 """Parameters that choose among fixed values: their text is not on the page."""
 
@@ -32,7 +35,9 @@ class PageCompressionMiddleware(GZipMiddleware):
         self, request: HttpRequest, response: HttpResponseBase
     ) -> HttpResponseBase:
         match = request.resolver_match
-        is_listed = match is not None and match.url_name in COMPRESSED
+        is_listed = (
+            match is not None and match.namespace == NAMESPACE and match.url_name in COMPRESSED
+        )
         if request.method != "GET" or not is_listed or request.GET.keys() - FIXED_PARAMETERS:
             return response
         return super().process_response(request, response)

@@ -1,4 +1,4 @@
-"""A connection to a service: no byte that arrives on it can become part of another response.
+"""A connection to a service, and what has arrived on it: no byte can become part of another response.
 
 The library's own streams leave bytes in buffers that it does not look at before it uses a connection
 again. A service that sends more than its response would so answer the next request of the tenant.

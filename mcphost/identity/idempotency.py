@@ -16,8 +16,10 @@ KEPT_FOR: Final = timedelta(hours=24)
 PRUNED_AT_ONCE: Final = 500
 LOCK_MS: Final = 3000
 """How long a repeated request waits for the first one to end."""
+CLAIMED_FOR: Final = timedelta(minutes=5)
+"""How long a key is claimed at most: longer than any request that claims one. After that its process is dead."""
 _RUNNING: Final = 0
-"""The status of a row until its transaction stores the response."""
+"""The status of a row until the response is stored."""
 
 
 class StillRunningError(Exception):
@@ -38,7 +40,7 @@ def stored_reply(caller: str, key: str) -> StoredReply | None:
     """Return the response that is stored under a caller's key, unless it is older than a day."""
     since = timezone.now() - KEPT_FOR
     row = IdempotencyKey.objects.filter(caller=caller, key=key, created_at__gt=since).first()
-    if row is None:
+    if row is None or row.status == _RUNNING:
         return None
     return StoredReply(row.request, row.status, row.headers, row.body.encode())
 
@@ -57,7 +59,35 @@ def reserve_key(caller: str, key: str, request: str) -> bool:
             caller=caller, key=key, request=request, status=_RUNNING, created_at=now
         )
         IdempotencyKey.objects.bulk_create([row], ignore_conflicts=True)
-        return rows.filter(status=_RUNNING).exists()
+        running = rows.filter(status=_RUNNING).values_list("request", flat=True).first()
+    if running not in (None, request):
+        raise StillRunningError
+    return running is not None
+
+
+def claim_key(caller: str, key: str, request: str) -> bool:
+    """Claim a caller's key for a request that acts before its transaction; False if it has a response.
+
+    The claim is committed at once, so that no process acts twice. `reserve_key` accepts it, and
+    `release_key` ends it without a response. Raises StillRunningError while another request has it.
+    """
+    now = timezone.now()
+    rows = IdempotencyKey.objects.filter(caller=caller, key=key)
+    rows.filter(created_at__lte=now - KEPT_FOR).delete()
+    rows.filter(status=_RUNNING, created_at__lte=now - CLAIMED_FOR).delete()
+    row, is_new = IdempotencyKey.objects.get_or_create(
+        caller=caller,
+        key=key,
+        defaults={"request": request, "status": _RUNNING, "created_at": now},
+    )
+    if not is_new and row.status == _RUNNING:
+        raise StillRunningError
+    return is_new
+
+
+def release_key(caller: str, key: str) -> None:
+    """End a claim whose request has no response to store: it can be repeated."""
+    IdempotencyKey.objects.filter(caller=caller, key=key, status=_RUNNING).delete()
 
 
 def store_reply(caller: str, key: str, reply: StoredReply) -> None:

@@ -1,9 +1,10 @@
 """The workers of this process: a bounded number, each for one tenant only."""
 
 import asyncio
+import hashlib
 import logging
 import time
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -28,6 +29,8 @@ SEARCH_SECONDS: Final = 1.0
 CHECK_SECONDS: Final = 20.0
 MAX_PROBLEMS: Final = 100
 """The most problems of a script that are reported."""
+MAX_SOUND: Final = 10_000
+"""How many scripts without problems are remembered, so that they are not checked again."""
 CHECK_LIMITS: Final[Mapping[str, Any]] = {
     "max_feed_duration_secs": 5.0,
     "max_memory": 64 * 1024 * 1024,
@@ -85,6 +88,7 @@ class Sandbox:
         self._idle: list[SandboxWorker] = []
         self._turns = TenantTurns[_Waiter](max_workers, reserve)
         self.check_slots: Final = CheckSlots()
+        self._sound = OrderedDict[bytes, None]()
         self._dying: list[SandboxWorker] = []
         self._starter = ThreadPoolExecutor(2, "sandbox")
         self._status: dict[str, Any] = {}
@@ -165,8 +169,23 @@ class Sandbox:
         """Return the problems of a script: `line`, `column` and `message` each. Blocks.
 
         In a worker of its own, which is killed afterwards. Waits at most `wait_seconds` for a slot.
-        Raises ChecksBusyError, WorkerLostError.
+        Raises ChecksBusyError, WorkerLostError. A script of the tenant that had no problems is not
+        checked again: a file is inspected when it is planned, and again when it is applied.
         """
+        digest = hashlib.sha256("\0".join((tenant, stubs, source)).encode()).digest()
+        if digest in self._sound:
+            return []
+        problems = self._check_in_worker(tenant, source, stubs, wait_seconds)
+        if not problems:
+            with self._lock:
+                self._sound[digest] = None
+                if len(self._sound) > MAX_SOUND:
+                    self._sound.popitem(last=False)
+        return problems
+
+    def _check_in_worker(
+        self, tenant: str, source: str, stubs: str, wait_seconds: float
+    ) -> list[dict[str, Any]]:
         with self.check_slots.slot(tenant, wait_seconds):
             worker = SandboxWorker(self._max_workers)
             self._note_status(worker)

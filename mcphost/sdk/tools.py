@@ -1,4 +1,4 @@
-"""`@tool`: a function as a tool (spec: server/tools)."""
+"""`@tool`: a function as a tool, with its annotations, icons and task support (spec: server/tools)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -28,7 +28,13 @@ from mcphost.catalogue.models import Primitive
 from mcphost.catalogue.services import grant_function
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.tenant_file.documents import Path, YamlDocument, read
-from mcphost.tenant_file.errors import FileProblem, InvalidFileError, MovedError, path_text
+from mcphost.tenant_file.errors import (
+    MAX_PROBLEMS,
+    FileProblem,
+    InvalidFileError,
+    MovedError,
+    path_text,
+)
 from mcphost.tenant_file.file_format import SECTION_OF, TenantFile, read_file
 from mcphost.tenants.access import lock_open_tenant
 from mcphost.tenants.errors import InvalidError
@@ -187,6 +193,8 @@ class _Planner:
 
     def _changed(self, preparation: Preparation) -> Iterator[PreparedChange]:
         for path, desired in self._file.primitives:
+            if len(self._problems) >= MAX_PROBLEMS:
+                return  # more are not reported, and each check takes time
             try:
                 change = preparation.prepare(desired)
             except InvalidPrimitiveError as error:

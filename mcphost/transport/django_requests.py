@@ -1,4 +1,4 @@
-"""Limits on requests to Django before authentication: bodies, threads, database connections."""
+"""Limits on requests to Django before authentication, and their refusals: bodies, threads, database connections."""
 
 import asyncio
 from collections import Counter, deque

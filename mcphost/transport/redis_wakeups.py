@@ -1,4 +1,4 @@
-"""Wake-ups between processes, over the channel layer: the change log has new rows, read it now.
+"""Wake-ups between processes, sent and received in a loop over the channel layer: read the change log now.
 
 They carry no content: if one is lost, or cannot be sent while Redis is down, the next regular poll
 of the change log finds the rows. So nothing here can fail or delay a request.

@@ -1,4 +1,4 @@
-"""The page for a person who opens a tenant's URL in a browser.
+"""The page for a person who opens a tenant's URL in a browser, whose `Accept` names HTML.
 
 It is the same for every name, and made without a look-up: it does not tell whether a tenant exists.
 """

@@ -50,6 +50,25 @@ def test_one_of_several_etags_or_a_star_is_enough(owner: ApiClient, tool: str) -
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize("path", ["/api/v1/tenants/acme", "/api/v1/tenants", TOOLS.path, ""])
+def test_a_client_that_takes_gzip_gets_no_compressed_response(
+    owner: ApiClient, tool: str, path: str
+) -> None:
+    plain = owner.get(path or tool)
+    response = owner.get(path or tool, Accept_Encoding="gzip")
+    assert (response.get("Content-Encoding"), response.content) == (None, plain.content)
+    assert response.get("ETag") == plain.get("ETag")
+
+
+@pytest.mark.django_db
+def test_the_etag_that_a_client_with_gzip_read_is_enough_for_its_change(
+    owner: ApiClient, tool: str
+) -> None:
+    etag = owner.get(tool, Accept_Encoding="gzip, deflate, br").headers["ETag"]
+    assert owner.send("PATCH", tool, {"title": "One"}, etag=etag).status_code == 200
+
+
+@pytest.mark.django_db
 def test_each_change_of_an_object_changes_its_etag(owner: ApiClient, tool: str) -> None:
     tags = [owner.etag(tool)]
     for verb in ("publish", "disable", "enable", "archive", "restore"):

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 from typing import Any
+from uuid import UUID
 
 import pytest
 
+from mcphost.api.resources import openapi_imports
 from mcphost.audit.models import Entry
 from mcphost.catalogue.models import Primitive
 from mcphost.serving.user_slots import IMPORTS
@@ -132,6 +134,28 @@ def test_a_repeated_import_gets_the_first_response(owner: ApiClient) -> None:
         for _ in range(2)
     )
     assert first.content == second.content
+    assert second.headers["Idempotent-Replayed"] == "true"
+
+
+def test_the_first_response_also_comes_if_the_same_import_ended_while_this_one_was_read(
+    owner: ApiClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = body(ORDERS)
+    sent["digest"] = previewed(owner, sent)["digest"]
+    read, responses = openapi_imports.tenant_secrets, []
+
+    def apply() -> Any:
+        return owner.send("POST", f"{IMPORT}/apply", sent, Idempotency_Key="one")
+
+    def read_late(tenant: UUID) -> Any:
+        """Let another process do it first."""
+        monkeypatch.setattr(openapi_imports, "tenant_secrets", read)
+        responses.append(apply())
+        return read(tenant)
+
+    monkeypatch.setattr(openapi_imports, "tenant_secrets", read_late)
+    second = apply()
+    assert (second.status_code, second.content) == (200, responses[0].content)
     assert second.headers["Idempotent-Replayed"] == "true"
 
 

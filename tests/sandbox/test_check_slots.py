@@ -139,3 +139,16 @@ def test_the_number_of_problems_of_a_check_is_limited(sandbox: Sandbox, name: st
     lines = {"undefined names": "unknown\n", "calls": "len()\n"}[name] * 5_000
     code = f"def f():\n return 1\n{lines}"
     assert len(sandbox.check("acme", code, "")) == MAX_PROBLEMS
+
+
+def test_a_script_without_problems_is_checked_once_for_each_tenant(sandbox: Sandbox):
+    sound, wrong = "def f():\n return 1\n", "unknown\n"
+    assert sandbox.check("acme", sound, "") == []
+    assert sandbox.check("acme", wrong, "")
+    with ExitStack() as busy:
+        for tenant in ("acme", "globex"):
+            busy.enter_context(sandbox.check_slots.slot(tenant))
+        assert sandbox.check("acme", sound, "") == []
+        for tenant, code in (("acme", wrong), ("globex", sound)):
+            with pytest.raises(ChecksBusyError):
+                sandbox.check(tenant, code, "")

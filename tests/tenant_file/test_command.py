@@ -13,7 +13,7 @@ from django.core.management import CommandError, call_command
 from mcphost.audit.models import Entry
 from mcphost.catalogue import selectors
 from mcphost.tenants.services import close_tenant
-from tests.tenant_file.conftest import ACTOR, new_tenant, store_secret
+from tests.tenant_file.conftest import ACTOR, new_tenant, scripts, store_secret
 
 pytestmark = pytest.mark.django_db
 
@@ -62,6 +62,15 @@ def test_a_file_is_applied_again_once_its_secret_is_stored(db: None, documented:
     assert {row.actor_label for row in Entry.objects.filter(action="tenant.applied")} == {
         "manage.py tenant"
     }
+
+
+def test_the_command_checks_as_many_scripts_as_the_file_has(
+    acme: UUID, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcphost.sandbox.check_slots.MAX_PER_MINUTE", 2)
+    path = tmp_path / "scripts.yaml"
+    path.write_bytes(scripts(4))
+    assert run("apply", "acme", str(path)).endswith("Applied 4 changes.\n")
 
 
 def test_an_export_is_a_file_that_changes_nothing(

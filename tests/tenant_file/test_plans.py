@@ -17,6 +17,7 @@ from mcphost.catalogue.models import Grant, Primitive, PrimitiveVersion
 from mcphost.catalogue.states import PrimitiveState
 from mcphost.feed.models import Change
 from mcphost.kinds.primitive_types import PrimitiveType
+from mcphost.kinds.script.kind import script_kind
 from mcphost.tenant_file.documents import read, write
 from mcphost.tenant_file.errors import InvalidFileError, MovedError
 from mcphost.tenant_file.exports import export
@@ -28,7 +29,7 @@ from mcphost.tenants.roles import Permission
 from mcphost.tenants.selectors import tenant as tenant_snapshot
 from mcphost.vault.secrets.services import delete_secret
 from tests.cast import Cast
-from tests.tenant_file.conftest import ACTOR, FUNCTION, new_tenant, store_secret
+from tests.tenant_file.conftest import ACTOR, FUNCTION, new_tenant, scripts, store_secret
 
 pytestmark = pytest.mark.django_db
 
@@ -495,3 +496,29 @@ def test_a_plan_for_a_tenant_that_does_not_exist_is_refused() -> None:
 
 def test_every_type_of_primitive_has_a_section() -> None:
     assert set(SECTIONS.values()) == set(PrimitiveType)
+
+
+def test_checks_end_with_the_last_problem_that_is_reported(
+    acme: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a file of wrong members occupies the process for minutes."""
+    monkeypatch.setattr("mcphost.tenant_file.plans.MAX_PROBLEMS", 10)
+    wrong = {f"tool_{number}": {"kind": "http", "config": {}} for number in range(50)}
+    with pytest.raises(InvalidFileError) as refused:
+        make_plan(acme, file(tools=wrong))
+    names = {problem.path.split(".")[1] for problem in refused.value.problems}
+    assert 10 <= len(refused.value.problems) < 20
+    assert len(names) <= 10
+
+
+def test_more_scripts_than_are_checked_in_a_minute_are_planned_by_repetition(
+    acme: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcphost.sandbox.check_slots.MAX_PER_MINUTE", 2)
+    data = scripts(4)
+    with pytest.raises(InvalidFileError, match="at most 2 scripts are checked in a minute"):
+        make_plan(acme, data)
+    script_kind.sandbox.check_slots._begun.clear()  # a minute later
+    plan = make_plan(acme, data)
+    apply_plan(make_plan(acme, data), ACTOR, plan.digest)
+    assert Primitive.objects.filter(tenant=acme, kind="script").count() == 4

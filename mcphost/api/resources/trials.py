@@ -150,7 +150,8 @@ class ToolTrial(Endpoint):
         row = row_of(call, primitive_type, primitive_id)
         version = str(body.version_id or "")
         definition = _definition(row, version)
-        return _run(call, row, TrialState(version, fingerprint(definition), body.arguments), {})
+        state = TrialState(version, fingerprint(definition), body.arguments)
+        return call.perform_claimed(lambda: _run(call, row, state, {}))
 
 
 class ToolTrialContinuation(Endpoint):
@@ -181,7 +182,8 @@ class ToolTrialContinuation(Endpoint):
             key: REFUSAL if response is None else response
             for key, response in body.responses.items()
         }
-        return _run(call, row, _opened(call, row, body.state), responses)
+        state = _opened(call, row, body.state)
+        return call.perform_claimed(lambda: _run(call, row, state, responses))
 
 
 def _run(

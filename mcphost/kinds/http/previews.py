@@ -1,4 +1,4 @@
-"""The request of an HTTP tool as it would be sent, for the author of the tool. Nothing is sent.
+"""The request of an HTTP tool as it would be sent, with its headers, for the author of the tool. Nothing is sent.
 
 It is made by the code that makes the requests of calls. Where a secret belongs, it has the name of the secret.
 """

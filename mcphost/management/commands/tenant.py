@@ -10,6 +10,8 @@ from django.core.management.base import BaseCommand, CommandError
 
 from mcphost.audit.records import Actor
 from mcphost.catalogue import kinds
+from mcphost.kinds.script.kind import script_kind
+from mcphost.serving.execution import trials
 from mcphost.tenant_file.errors import InvalidFileError, TenantFileError
 from mcphost.tenant_file.exports import export
 from mcphost.tenant_file.plans import Plan, apply_plan, make_plan
@@ -46,9 +48,11 @@ class Command(BaseCommand):
             self.stdout.write(export(tenant.pk), ending="")
             return
         try:
-            plan = make_plan(tenant.pk, _read(options["file"]))
+            with script_kind.sandbox.check_slots.without_rate():
+                plan = make_plan(tenant.pk, _read(options["file"]))
             if verb == "apply":
                 apply_plan(plan, ACTOR, options["digest"])
+                trials.end_all(tenant.pk, plan.changed_tools, trials.FILE_APPLIED, ACTOR)
         except InvalidFileError as error:
             raise CommandError(f"{options['file']} cannot be applied:\n{error}") from None
         except TenantFileError as error:

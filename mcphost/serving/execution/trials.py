@@ -316,19 +316,29 @@ def _tool_state(trial: TrialRequest) -> str:
     """The state of the saved tool when the trial began; empty if it is not saved.
 
     A disabled or archived tool can be tried on purpose. So a trial of one goes on only if the tool has
-    not changed at all since: it may have been enabled, and disabled again. Raises TrialEndedError.
+    not changed at all since: it may have been enabled, and disabled again. A trial whose round ran
+    while another version was served again was not open then, and ends here. Raises TrialEndedError.
     """
     if trial.primitive is None:
         return ""
     row = catalogue.primitive(trial.primitive)
-    now = "" if row is None else f"{row.state} {row.updated_at.isoformat()}"
+    now = "" if row is None else f"{row.state} {row.updated_at.isoformat()} {_served(row)}"
     if not trial.state:
         return now
     if row is None:
         raise TrialEndedError(DELETED)
     if row.state in _ENDING and now != trial.tool_state:
         raise TrialEndedError(f"The tool was {row.state.value}.")
+    served_before = trial.tool_state.rpartition(" ")[2]
+    # A trial that began before an upgrade does not have the number.
+    if served_before.isdecimal() and _served(row) < int(served_before):
+        raise TrialEndedError(ROLLED_BACK)
     return trial.tool_state
+
+
+def _served(row: PrimitiveRow) -> int:
+    """Return the number of the version that clients get; 0 for none."""
+    return int(row.version.partition("+")[0] or 0)
 
 
 def _turn(
