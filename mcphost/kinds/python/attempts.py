@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from threading import Event, Thread
+from threading import Thread, get_ident
 from traceback import walk_stack, walk_tb
 from types import FrameType
 from typing import Final, TypeVar
@@ -33,6 +33,7 @@ _ENDINGS: Final = 10
 _ENDING_SECONDS: Final = 0.05
 """How often, and how long each time, a thread whose time is over is asked to end: more than once,
 because a file may catch the first SystemExit."""
+_raise_in: Final = ctypes.pythonapi.PyThreadState_SetAsyncExc
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,6 @@ def _give_up(thread: Thread, path: Path, seconds: float) -> Fault:
     frame = sys._current_frames().get(thread.ident)
     line = next(_lines(walk_stack(frame), path), 0) if frame else 0
     ended = any(_ends(thread) for _ in range(_ENDINGS))
-    _lower_flag()
     rest = "" if ended else ", and has not been stopped"
     return Fault(f"did not end within {seconds:g} seconds{rest}", line)
 
@@ -116,29 +116,21 @@ def _ends(thread: Thread) -> bool:
 
 
 def _ask_to_end(thread: Thread) -> None:
-    assert thread.ident is not None
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(
-        ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit)
-    )
-
-
-def _lower_flag() -> None:
-    """Let the interpreter go on without looking for the exception that a blocked thread has not raised yet.
+    """Raise SystemExit in a thread, which takes it at its next line, or when its blocking call returns.
 
     Until Python 3.13 such an exception raises one flag for all threads, and only a thread that raises its
     own lowers it. While it is raised, a traced call (coverage, a debugger) never begins: it looks at the
-    flag again and again. The blocked thread still ends when its call returns.
+    flag again and again. So this thread raises one of its own at once. The other one is looked for
+    whenever its thread gets the GIL.
     """
-    begun = Event()
+    assert thread.ident is not None
+    own_thread = get_ident()
+    with suppress(_FlagLoweredError):
+        _raise_in(ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit))
+        _raise_in(ctypes.c_ulong(own_thread), ctypes.py_object(_FlagLoweredError))
+        while True:  # until it is raised here
+            pass
 
-    def until_asked() -> None:
-        with suppress(SystemExit):
-            begun.set()
-            while True:
-                pass
 
-    thread = Thread(target=until_asked, name="mcphost-load-end", daemon=True)
-    thread.start()
-    begun.wait()
-    _ask_to_end(thread)
-    thread.join()
+class _FlagLoweredError(Exception):
+    """Raised by this thread in itself."""
