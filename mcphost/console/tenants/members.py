@@ -143,6 +143,7 @@ def _invite(
         f"Invitation for {issued.username}",
         page_of(tenant, "members", "Members"),
         invitation=issued,
+        purpose="",
         url=url,
         email=email,
         sent=bool(email) and _send_invitation(tenant, request.user, email, issued, url),

@@ -248,6 +248,7 @@ def shown_once(
         f"New token “{issued.name}”",
         back,
         token=issued,
+        purpose="",
         snippets=(
             clients.snippets(slug, url, issued.plaintext)
             if issued.audience is Audience.MCP
