@@ -68,7 +68,7 @@ def posted(browser: Client, action: str, page: str) -> str:
         address = f"{page}{action}/"
     catch_up()
     shown = browser.get(address)
-    text = str(shown.context["explanation"]) if shown.status_code == 200 else ""
+    text = " ".join(shown.context["points"]) if shown.status_code == 200 else ""
     browser.post(
         address, {**((shown.context or {}).get("bound") or {}), "name": "order", "note": ""}
     )

@@ -41,7 +41,7 @@ def _changed(offer: Offer, action: str) -> Callable[[], str]:
         page = browser.get(address)
         done = browser.post(address, {**(page.context.get("bound") or {}), "note": ""})
         assert done.status_code == 302
-        return str(page.context["explanation"])
+        return " ".join(page.context["points"])
 
     return change
 
