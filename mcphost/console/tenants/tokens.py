@@ -268,11 +268,11 @@ def renew(request: SignedInRequest, tenant: Tenant, token_id: str) -> HttpRespon
     return renewal(request, token, Crumb("Tokens", token_url(tenant.slug, token_id)))
 
 
-def revocation(token: TokenListing, whose: str) -> Sequence[str]:
+def revocation(token: TokenListing, owner: str) -> Sequence[str]:
     """Say what the revocation of a token ends, and when it was last used."""
     used = "never" if token.last_used_at is None else f"{token.last_used_at:%Y-%m-%d %H:%M} UTC"
     return (
-        f"Token “{token.name}” of {whose} stops working immediately and permanently.",
+        f"Token “{token.name}” of {owner} stops working immediately and permanently.",
         f"Last used: {used}. Expires: {_day(token.expires_at)}.",
     )
 
