@@ -87,10 +87,10 @@ def delete(
         return show(
             request,
             "confirm.html",
-            "Delete a saved call",
+            f"Delete “{saved.name}”",
             Crumb(row.name, _page_of(tenant, row.id)),
             explanation=f"“{saved.name}” is deleted, with its arguments and answers. The records of its runs stay.",
-            verb="Delete",
+            verb="Delete saved call",
             back=_page_of(tenant, row.id),
         )
     try:

@@ -25,7 +25,7 @@ __all__ = ["acme"]
 LOGIN = "/admin/login/"
 TOOLS = "/admin/t/acme/tools/"
 ACCEPTED = {"answer-sure-action": "accept", "answer-sure-value-sure": "true"}
-OVER = "Its trials are over"
+OVER = "Trials that still wait for an answer end"
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("acme")]
 
@@ -68,7 +68,7 @@ def posted(browser: Client, action: str, page: str) -> str:
         address = f"{page}{action}/"
     catch_up()
     shown = browser.get(address)
-    text = str(shown.context["explanation"]) if shown.status_code == 200 else ""
+    text = " ".join(shown.context["points"]) if shown.status_code == 200 else ""
     browser.post(
         address, {**((shown.context or {}).get("bound") or {}), "name": "order", "note": ""}
     )

@@ -77,7 +77,7 @@ def test_a_member_renews_an_own_token_and_revokes_the_line_as_stolen(member: Cli
     first = member.post(NEW, FIELDS).context["token"]
     assert f"{YOU}tokens/{first.id}/renew/" in member.get(YOU).content.decode()
     page = member.get(f"{YOU}tokens/{first.id}/renew/").content.decode()
-    assert "goes on under the new one" in page
+    assert "go on under the new one" in page
     renewed = member.post(f"{YOU}tokens/{first.id}/renew/", {"expires_at": "30"}).context["token"]
     found = authenticate(renewed.plaintext, Audience.MCP, "acme")
     assert found is not None
