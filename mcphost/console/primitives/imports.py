@@ -247,6 +247,8 @@ def page(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         else [],
         selected_rows=selected_rows,
         previews=previews,
+        new_tools=sum(row.tool is None for row in selected_rows),
+        changed_tools=sum(row.tool is not None for row in selected_rows),
         secrets=secrets,
         missing=[SecretLink(*secret) for secret in missing_secrets(selected_rows, secrets)]
         if previews

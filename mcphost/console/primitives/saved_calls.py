@@ -62,10 +62,13 @@ def run(request: SignedInRequest, tenant: Tenant, primitive_id: UUID) -> HttpRes
     return show(
         request,
         "primitives/saved_calls.html",
-        "Saved calls",
+        f"Saved calls of {row.name}",
+        page_of(tenant, "tools", "Tools"),
         Crumb(row.name, _page_of(tenant, row.id)),
         row=row,
         saved=shown_calls(row.id, comparisons),
+        runs=len(comparisons),
+        passed=sum(comparison.passed for comparison in comparisons.values()),
     )
 
 
@@ -84,10 +87,11 @@ def delete(
         return show(
             request,
             "confirm.html",
-            "Delete a saved call",
+            f"Delete “{saved.name}”",
+            page_of(tenant, "tools", "Tools"),
             Crumb(row.name, _page_of(tenant, row.id)),
             explanation=f"“{saved.name}” is deleted, with its arguments and answers. The records of its runs stay.",
-            verb="Delete",
+            verb="Delete saved call",
             back=_page_of(tenant, row.id),
         )
     try:
