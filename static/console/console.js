@@ -48,9 +48,9 @@
   wrong.find((field) => field.offsetParent)?.focus();
 
   // Beside a relative time in a table or list: the exact one, in the zone of the viewer.
-  const two = (number, length = 2) => String(number).padStart(length, "0");
+  const two = (number) => String(number).padStart(2, "0");
   const exact = (at) => `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} `
-    + `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}.${two(at.getMilliseconds(), 3)}`;
+    + `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
   const timed = (root) => root.querySelectorAll("td time, dd time, .c-waiting-left time").forEach((time) => {
     if (time.querySelector(".c-exact")) return;
     const beside = document.createElement("span");

@@ -17,7 +17,7 @@ from django.views.decorators.http import require_POST
 from mcphost.catalogue import saved_calls
 from mcphost.catalogue.errors import InvalidPrimitiveError, UnknownError
 from mcphost.catalogue.saved_calls import SavedCallRow, SavedRequest
-from mcphost.console.base import Crumb, SignedInRequest, actor, of_tenant, show
+from mcphost.console.base import Crumb, SignedInRequest, actor, of_tenant, page_of, show
 from mcphost.console.primitives import trial_results
 from mcphost.console.primitives.primitives import row_of
 from mcphost.console.primitives.saved_comparisons import (

@@ -73,11 +73,11 @@ _FATES: Mapping[str, tuple[str, str]] = {
     FailureKind.JOURNAL_TOO_LARGE: ("bad", "journal too large"),
     FailureKind.CRASHED: ("bad", "crashed"),
     TaskState.WORKING: ("info", "works as a task"),
-    listing.WAITING: ("info", "task waits for answers"),
+    listing.WAITING: ("info", "task waiting for an answer"),
     "accept": ("good", "accepted"),
     "received": ("good", "answered"),
-    "decline": ("warn", "declined"),
-    "cancel": ("warn", "cancelled"),
+    "decline": ("plain", "declined"),
+    "cancel": ("plain", "cancelled"),
     "failed": ("bad", "failed"),
 }
 _REFUSED: Mapping[str, str] = {
@@ -103,7 +103,7 @@ _REFUSED: Mapping[str, str] = {
 }
 _STATUSES: Mapping[str, tuple[str, str]] = {
     TaskState.WORKING: ("info", "working"),
-    listing.WAITING: ("warn", "waits for answers"),
+    listing.WAITING: ("info", "waiting for an answer"),
     TaskState.COMPLETED: ("good", "completed"),
     TaskState.FAILED: ("bad", "failed"),
     listing.FAILED_RECENTLY: ("bad", "failed in the last day"),

@@ -55,9 +55,7 @@ class RulesForm(forms.ConsoleForm):
     """Where a secret may be sent."""
 
     hosts = forms.lines("Hosts", _HOSTS_HINT, rows=3, spellcheck="false")
-    places = forms.checkboxes(
-        "Where it may be sent", "The parts of a request that may contain it."
-    )
+    places = forms.checkboxes("Where it may be sent", "The parts of a request that may contain it.")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -64,7 +64,7 @@ def test_tasks_are_listed_newest_first_with_state_process_and_questions(auditor,
     a_task(acme.tenant, tool="ship", owner=heartbeat.id, attempts=2)
     assert listed(auditor) == ["ship", "deploy"]
     text = shown(auditor, TASKS)
-    assert "waits for answers" in text
+    assert "waiting for an answer" in text
     assert "colour" in text
     assert "size" not in text
     assert story.call.principal.label in text

@@ -40,7 +40,7 @@ def test_the_page_of_a_task_updates_without_a_reload(visit: Visit, server: Serve
     page = visit("admin")
     page.goto(TASKS)
     row = page.get_by_role("row", name="confirm_delete")
-    expect(row).to_contain_text("waits for answers")
+    expect(row).to_contain_text("waiting for an answer")
     row.get_by_role("link").first.click()
     expect(page.locator("#live")).to_contain_text("waiting for an answer")
     assert id not in page.content()
