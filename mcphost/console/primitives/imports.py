@@ -84,7 +84,7 @@ class ImportForm(forms.ConsoleForm):
     document = forms.lines(
         "Or paste it",
         "OpenAPI 3 or Swagger 2.0, up to 2 MB. Choose a file for a larger one.",
-        12,
+        4,
         **CODE,
     )
     base_url = forms.text(
@@ -232,6 +232,11 @@ def page(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
             return redirect("admin:tools", tenant.slug)
         else:
             form.add_error(None, "Nothing was created or changed. Correct what is marked below.")
+    listed = (
+        [row for row in document_import.rows if row.found_operation.listed]
+        if document_import
+        else []
+    )
     return show(
         request,
         "primitives/import.html",
@@ -239,9 +244,9 @@ def page(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         page_of(tenant, "tools", "Tools"),
         form=form,
         document_import=document_import,
-        listed=[row for row in document_import.rows if row.found_operation.listed]
-        if document_import
-        else [],
+        listed=listed,
+        no_credentials=NO_CREDENTIALS,
+        all_bare=bool(listed) and all(NO_CREDENTIALS in row.notes for row in listed),
         removed=document_import.tools.removed_from(document_import.document)
         if document_import
         else [],

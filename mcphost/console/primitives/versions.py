@@ -90,7 +90,7 @@ _TRIALS = " Its trials are over: an answer to one is refused."
 class RollBackForm(forms.ConsoleForm):
     """Why an earlier version is served again."""
 
-    note = forms.lines("Note", "Why. It is in the audit log.", rows=2, maxlength=MAX_NOTE)
+    note = forms.lines("Note", "Optional: why. It is in the audit log.", rows=2, maxlength=MAX_NOTE)
 
 
 class PrimitiveDeleteForm(forms.ConsoleForm):
@@ -151,6 +151,7 @@ def roll_back(
     """Serve an earlier version again, after a confirmation that says what that affects."""
     row = row_of(tenant, primitive_type, primitive_id)
     restored, _ = _version_of(row, version_id)
+    live = next((version for version in selectors.versions(row.id) if version.live), None)
     form = RollBackForm(*form_input(request))
     read = query_text(request.POST, BASED_ON) or row.version
     was = query_text(request.POST, STATE) or row.state.value
@@ -171,13 +172,15 @@ def roll_back(
     return _confirm(
         request,
         row,
-        f"Serve version {restored.number} again",
+        f"Serve version {restored.number} of {row.name} again",
         f"{_SERVED_AGAIN if row.state is PrimitiveState.DISABLED else ''}"
-        f"Clients get version {restored.label} of {row.name} instead of {row.version}. The working "
+        f"Clients get version {restored.number} instead of {live.number if live else row.version}. The working "
         f"copy stays as it is.{_trials_of(row)} {_under_way(row, going_on=True)}",
         form=form,
         bound={BASED_ON: read, STATE: was},
         harmless=True,
+        template="primitives/roll_back.html",
+        changes=changes(live, restored),
     )
 
 
@@ -381,12 +384,13 @@ def _confirm(
     explanation: str,
     *,
     form: forms.ConsoleForm | None = None,
+    template: str = "confirm.html",
     **more: Any,
 ) -> HttpResponseBase:
     crumbs = _crumbs(request, row)
     return show(
         request,
-        "confirm.html",
+        template,
         title,
         *crumbs,
         form=form,
