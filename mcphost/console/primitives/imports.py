@@ -20,7 +20,7 @@ from pydantic import ValidationError as ConfigError
 from mcphost.audit.records import Actor
 from mcphost.catalogue import documents
 from mcphost.catalogue.documents import DocumentOwner, StoredDocument
-from mcphost.catalogue.import_rows import ImportedTools, OperationRow, rows_of
+from mcphost.catalogue.import_rows import NO_CREDENTIALS, ImportedTools, OperationRow, rows_of
 from mcphost.catalogue.openapi_imports import (
     MAX_SELECTED,
     apply_rows,
