@@ -151,7 +151,6 @@ def roll_back(
     """Serve an earlier version again, after a confirmation that says what that affects."""
     row = row_of(tenant, primitive_type, primitive_id)
     restored, _ = _version_of(row, version_id)
-    live = next((version for version in selectors.versions(row.id) if version.live), None)
     form = RollBackForm(*form_input(request))
     read = query_text(request.POST, BASED_ON) or row.version
     was = query_text(request.POST, STATE) or row.state.value
@@ -169,6 +168,7 @@ def roll_back(
         # Once the version that is served now has been shown, confirming again replaces it.
         row = row_of(tenant, primitive_type, primitive_id)
         read, was = row.version, row.state.value
+    live = next((version for version in selectors.versions(row.id) if version.live), None)
     return _confirm(
         request,
         row,

@@ -90,10 +90,10 @@ class TenantForm(forms.ConsoleForm):
         rows=3,
     )
     calls_per_minute = forms.number(
-        "Calls per minute", "", "For the whole tenant. Empty: no limit."
+        "Calls per minute", "calls", "For the whole tenant. Empty: no limit."
     )
     concurrent_calls = forms.number(
-        "Concurrent calls", "", "For the whole tenant. Empty: no limit."
+        "Concurrent calls", "calls", "For the whole tenant. Empty: no limit."
     )
 
     @classmethod
