@@ -51,7 +51,7 @@ class CompromiseForm(forms.ConsoleForm):
         super().__init__(*sent)
         self._key = key
         field = self.fields["key"]
-        field.label = f"Type {key} to confirm"
+        field.label = f"Type `{key}` to confirm"
         field.help_text = _first_upper(f"{under} are lost.")
 
     def clean_key(self) -> str:
@@ -95,12 +95,18 @@ def rotate(request: SignedInRequest) -> HttpResponseBase:
             f"read it. Under the keys before it {_open_work()} go on."
         ),
         title="Rotate the keys",
-        verb="Rotate",
+        verb="Rotate the keys",
         harmless=True,
-        explanation=lambda: (
-            "A new key is created, and becomes active once every process has had time to read it "
-            f"({_processes(len(status.living()))} at the moment). The current key keeps opening what it sealed until the last "
-            f"of that has expired, and then retires by itself. No call is interrupted: {_open_work()} go on."
+        points=lambda: (
+            (
+                "A new key is created, and becomes active once every process has had time to read it "
+                f"({_processes(len(status.living()))} at the moment)."
+            ),
+            (
+                "The current key keeps opening what it sealed until the last of that has expired, and then "
+                "retires by itself."
+            ),
+            f"No call is interrupted: {_open_work()} go on.",
         ),
     )
 
@@ -128,10 +134,15 @@ def compromise(request: SignedInRequest) -> HttpResponseBase:
         form=CompromiseForm(shown_key, under, *form_input(request)) if shown_key else None,
         bound={"replaces": shown_key},
         verb="Rotate at once",
-        explanation=lambda: (
-            f"Everything sealed with {named} is refused as soon as each process has received "
-            "the change: waiting calls have to be repeated, sessions begin anew, and tasks fail. "
-            f"{LINKS} A new key becomes active at once. {_still_opening(rows)}."
+        final=True,
+        points=lambda: (
+            (
+                f"Everything sealed with {named} is refused as soon as each process has received "
+                "the change: waiting calls have to be repeated, sessions begin anew, and tasks fail."
+            ),
+            LINKS,
+            "A new key becomes active at once.",
+            f"{_still_opening(rows)}.",
         ),
     )
 
@@ -161,16 +172,20 @@ def retire(request: SignedInRequest, key_id: str) -> HttpResponseBase:
     row = _key(key_id)
     under = key_effects.under_key(row)
     if row.state is KeyState.STANDBY:
-        consequence = (
-            "Nothing was sealed with it. The rotation is cancelled; the active key stays active."
+        consequences: Sequence[str] = (
+            "Nothing was sealed with it.",
+            "The rotation is cancelled; the active key stays active.",
         )
         done = f"{row.id} is retired, and the rotation is cancelled. Nothing was sealed with it."
     else:
         lost = (
-            f"{_first_upper(row.waiting)}: answers to them will be rejected, and the calls have to be repeated. "
-            f"In all, {under} under it are lost: clients begin new sessions, and tasks fail."
+            f"{_first_upper(row.waiting)}: answers to them will be rejected, and the calls have to be repeated.",
+            f"In all, {under} under it are lost: clients begin new sessions, and tasks fail.",
         )
-        consequence = f"{lost if under else 'No call, session or task under it is lost.'} {LINKS}"
+        consequences = (
+            *(lost if under else ("No call, session or task under it is lost.",)),
+            LINKS,
+        )
         done = f"{row.id} is retired. It no longer opens anything: {under} are lost."
     return _confirmed(
         request,
@@ -180,8 +195,8 @@ def retire(request: SignedInRequest, key_id: str) -> HttpResponseBase:
         title=f"Retire {row.id}",
         bound={"was": row.state.value},
         key=row.id,
-        verb="Retire",
-        explanation=consequence,
+        verb=f"Retire {row.id}",
+        points=consequences,
     )
 
 
@@ -204,9 +219,11 @@ def destroy(request: SignedInRequest, key_id: str) -> HttpResponseBase:
         title=f"Destroy {row.id}",
         key=row.id,
         verb="Destroy permanently",
-        explanation=(
-            f"Its secret is erased and cannot be recovered. {_first_upper(row.waiting)}; the key is "
-            f"retired and opens nothing already. {before}."
+        final=True,
+        points=(
+            "Its secret is erased and cannot be recovered.",
+            f"{_first_upper(row.waiting)}; the key is retired and opens nothing already.",
+            f"{before}.",
         ),
     )
 
@@ -227,21 +244,24 @@ def salt(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
             f"The salt is destroyed. What was sealed before can no longer be opened: {under} are lost.",
         )
         return redirect(back.url)
-    waiting = listing.calls_wait(under.calls)
     return show(
         request,
         "confirm.html",
-        "Destroy the salt",
+        f"Destroy the salt of {tenant.title}",
         back,
         form=form,
         verb="Destroy permanently",
         back=back.url,
+        final=True,
         explanation=(
-            f"{_first_upper(waiting)} for an answer in this tenant; every waiting call is lost. "
-            f"In all, {under} of the tenant are lost. {LINKS} Nothing "
-            "can ever be sealed for this tenant again: its tools cannot request input, sessions and tasks cannot "
-            "begin, and lists of more than one page fail. Tokens keep working for all else, and calls and the "
-            "audit log can still be read. This cannot be undone."
+            "What clients hold between two requests is sealed with this secret of the tenant. Destroy it only to make "
+            "that unreadable for ever. If a key may be known, ask the platform's staff to rotate it instead; "
+            "to end the tenant, close it."
+        ),
+        points=(
+            f"Lost now: {under}. {LINKS}",
+            "Never again: questions of tools, sessions, tasks, and lists of more than one page.",
+            "Stays: tokens keep working for all else, and calls and the audit log can still be read.",
         ),
     )
 

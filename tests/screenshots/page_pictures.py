@@ -26,6 +26,11 @@ MAX_HEIGHT: Final = 1000
 COLORS, FREQUENT_COLORS, COLOR_DISTANCE = 32, 12, 1200
 OVERFLOW: Final = "document.scrollingElement.scrollWidth - window.innerWidth"
 PAGE_SIZE: Final = "[window.innerWidth, document.scrollingElement.scrollHeight]"
+LOWER_BUTTONS: Final = """height => {
+    for (const bar of document.querySelectorAll(".c-form > .c-buttons"))
+        bar.style.bottom = `${Math.min(0, innerHeight - height)}px`;
+}"""
+"""A picture is higher than the window, at whose edge the save buttons of a form stick."""
 REDUCE: Final = """async ([png, count, frequent, apart]) => {
   const image = new Image();
   image.src = "data:image/png;base64," + png;
@@ -146,6 +151,7 @@ class Camera:
 def _whole(page: Page) -> bytes:
     page.evaluate("window.scrollTo(0, 0)")
     width, height = page.evaluate(PAGE_SIZE)
+    page.evaluate(LOWER_BUTTONS, min(height, MAX_HEIGHT))
     clip: FloatRect = {"x": 0, "y": 0, "width": width, "height": min(height, MAX_HEIGHT)}
     return page.screenshot(animations="disabled", full_page=True, clip=clip)
 

@@ -287,12 +287,7 @@ SECTIONS: Final[Mapping[str, Sequence[ConsolePage]]] = {
             "primitives/primitive_form.html",
         ),
         P("tool-version", "Version", "tool_version", "primitives/version.html"),
-        P(
-            "tool-roll-back",
-            "Serve an earlier version",
-            "tool_roll_back",
-            "primitives/roll_back.html",
-        ),
+        P("tool-roll-back", "Serve an earlier version", "tool_roll_back", CONFIRM),
         P("tool-disable", "Disable a tool", "tool_move", CONFIRM),
         P("tool-delete", "Delete a tool", "tool_delete", CONFIRM),
         P("tool-import", "Import an OpenAPI document", "tool_import", "primitives/import.html"),

@@ -1,6 +1,6 @@
 """Pages for a primitive's versions and its end: compare, roll back, disable, archive, delete."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -37,15 +37,17 @@ from mcphost.console.base import (
     query_text,
     show,
 )
+from mcphost.console.dashboards.uses import counted, uses
 from mcphost.console.forms import forms
 from mcphost.console.forms.edits import BASED_ON, STATE
 from mcphost.console.primitive_words import WORDS, Words
 from mcphost.console.primitives.definitions import labelled
 from mcphost.console.primitives.primitives import PUBLISHED, row_of
-from mcphost.console.primitives.version_changes import changes
+from mcphost.console.primitives.version_changes import FieldChange, changes
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.listings.input_requests import count_open
 from mcphost.serving.execution import trials
+from mcphost.tenants.access import allowed
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 
@@ -68,14 +70,16 @@ _MOVES: Mapping[PrimitiveVerb, tuple[Callable[..., PrimitiveRow], str]] = {
 _REFUSALS = (ConflictError, UnchangedError, WrongStateError, NotDeletableError)
 _REVIEW = " Review its changes, and publish it then."
 _REPLACED = "The version that is served now is named below. Confirm again to replace it."
-_SERVED_AGAIN = "It is disabled, and is served again by this. "
+_SERVED_AGAIN = "It is disabled, and is served again by this."
 
-_DISABLED = "Clients no longer see {name} and can no longer {verb} it, until it is enabled again."
-_ARCHIVED = (
-    "Clients no longer see {name} and can no longer {verb} it. The list shows it only under the "
-    "state “archived”, from where it can be restored."
+_DISABLED = (
+    "Clients no longer see `{name}` and can no longer {verb} it. You can enable it again.",
 )
-_ENDS: Mapping[PrimitiveVerb, tuple[str, str]] = {
+_ARCHIVED = (
+    "Clients no longer see `{name}` and can no longer {verb} it.",
+    "The list shows it only under the state “archived”, from where it can be restored.",
+)
+_ENDS: Mapping[PrimitiveVerb, tuple[str, Sequence[str]]] = {
     PrimitiveVerb.DISABLE: ("Disable", _DISABLED),
     PrimitiveVerb.ARCHIVE: ("Archive", _ARCHIVED),
 }
@@ -84,7 +88,7 @@ _AFFECTED = (
 )
 
 
-_TRIALS = " Its trials are over: an answer to one is refused."
+_TRIALS = "Trials that still wait for an answer end."
 
 
 class RollBackForm(forms.ConsoleForm):
@@ -101,6 +105,7 @@ class PrimitiveDeleteForm(forms.ConsoleForm):
     def __init__(self, row: PrimitiveRow, *sent: Any) -> None:
         super().__init__(*sent)
         self._name = row.name
+        self.fields["name"].label = f"Type `{row.name}` to confirm"
 
     def clean_name(self) -> str:
         typed: str = self.cleaned_data["name"]
@@ -168,20 +173,41 @@ def roll_back(
         # Once the version that is served now has been shown, confirming again replaces it.
         row = row_of(tenant, primitive_type, primitive_id)
         read, was = row.version, row.state.value
-    live = next((version for version in selectors.versions(row.id) if version.live), None)
     return _confirm(
         request,
         row,
-        f"Serve version {restored.number} of {row.name} again",
-        f"{_SERVED_AGAIN if row.state is PrimitiveState.DISABLED else ''}"
-        f"Clients get version {restored.number} instead of {live.number if live else row.version}. The working "
-        f"copy stays as it is.{_trials_of(row)} {_under_way(row, going_on=True)}",
+        _roll_back_title(row, restored),
+        [
+            *([_SERVED_AGAIN] if row.state is PrimitiveState.DISABLED else []),
+            f"Clients get version {restored.number} of `{row.name}` instead of {_number(row.version)}.",
+            "The working copy stays as it is.",
+            *_trials_of(row),
+            *_under_way(row, going_on=True),
+        ],
         form=form,
         bound={BASED_ON: read, STATE: was},
         harmless=True,
-        template="primitives/roll_back.html",
-        changes=changes(live, restored),
+        changes=_differences(row, restored),
     )
+
+
+def _roll_back_title(row: PrimitiveRow, restored: VersionRow) -> str:
+    """Name the version: one that is newer than the served one is not rolled back to."""
+    served = _number(row.version)
+    if served.isdecimal() and int(served) < restored.number:
+        return f"Serve version {restored.number} of {row.name}"
+    return f"Roll back {row.name} to version {restored.number}"
+
+
+def _number(label: str) -> str:
+    """Return the number of a version without its digest."""
+    return label.partition("+")[0]
+
+
+def _differences(row: PrimitiveRow, restored: VersionRow) -> Sequence[FieldChange]:
+    """Compare a version with the one that is served now; nothing without one."""
+    live = next((version for version in selectors.versions(row.id) if version.live), None)
+    return () if live is None else changes(live, restored)
 
 
 def _serve_again(
@@ -230,10 +256,14 @@ def move(
         )
     if primitive_verb not in _ENDS:
         return HttpResponseNotAllowed(["POST"])
-    title, explanation = _ENDS[primitive_verb]
-    message = explanation.format(name=row.name, verb=WORDS[primitive_type].verb)
-    message += _trials_of(row)
-    return _confirm(request, row, title, f"{message} {_under_way(row, going_on=False)}")
+    title, consequences = _ENDS[primitive_verb]
+    points = [
+        *(text.format(name=row.name, verb=WORDS[primitive_type].verb) for text in consequences),
+        *_recent_use(request, row),
+        *_trials_of(row),
+        *_under_way(row, going_on=False),
+    ]
+    return _confirm(request, row, f"{title} {row.name}", points)
 
 
 @of_tenant(Permission.EDIT_TOOLS)
@@ -258,10 +288,16 @@ def delete(
     return _confirm(
         request,
         row,
-        "Delete",
-        f"{row.name} and all its versions are deleted for good.{_trials_of(row)} What was recorded of its calls "
-        f"stays. Type its name to confirm.",
+        f"Delete {row.name}",
+        [
+            f"`{row.name}` and all its versions are deleted.",
+            *_recent_use(request, row),
+            *_trials_of(row),
+            "Its calls stay in the record.",
+        ],
         form=form,
+        final=True,
+        verb="Delete permanently",
     )
 
 
@@ -335,12 +371,26 @@ def _version_of(row: PrimitiveRow, version_id: UUID) -> tuple[VersionRow, Versio
     raise Http404
 
 
-def _trials_of(row: PrimitiveRow) -> str:
-    return _TRIALS if row.primitive_type is PrimitiveType.TOOL else ""
+def _trials_of(row: PrimitiveRow) -> Sequence[str]:
+    return (_TRIALS,) if row.primitive_type is PrimitiveType.TOOL else ()
 
 
-def _under_way(row: PrimitiveRow, *, going_on: bool) -> str:
-    """Return a sentence that says which calls are affected."""
+def _recent_use(request: SignedInRequest, row: PrimitiveRow) -> Sequence[str]:
+    """Say how often a primitive was used lately, to users who may read the record."""
+    tenant, now = request.tenant, timezone.now()
+    if not counted(row.primitive_type) or not allowed(
+        request.user, tenant, Permission.VIEW_RECORDS
+    ):
+        return ()
+    use = uses(tenant, [row], now)[row.id]
+    if use.last_at is None:
+        return ("It was not used in the last 7 days.",)
+    calls = "1 call" if use.calls == "1" else f"{use.calls} calls"
+    return (f"{calls} in the last 7 days, the last at {use.last_at:%Y-%m-%d %H:%M} UTC.",)
+
+
+def _under_way(row: PrimitiveRow, *, going_on: bool) -> Sequence[str]:
+    """Return sentences that say which calls are affected."""
     now, tenant = timezone.now(), frozenset({row.tenant_id})
     target = row.uri or row.name
     open_requests = count_open(tenant, now, target=target)
@@ -355,7 +405,7 @@ def _under_way(row: PrimitiveRow, *, going_on: bool) -> str:
             parts.append(f"Its {requests} still {accept} answers; those that were given are kept.")
         else:
             parts.append(_AFFECTED.format(requests=requests))
-    return " ".join(parts) or "No call waits for an answer, and none is in progress."
+    return parts or ("No call waits for an answer, and none is in progress.",)
 
 
 def _run_service(request: SignedInRequest, row: PrimitiveRow, verb: Callable[[], Any]) -> bool:
@@ -381,22 +431,20 @@ def _confirm(
     request: SignedInRequest,
     row: PrimitiveRow,
     title: str,
-    explanation: str,
+    points: Sequence[str],
     *,
     form: forms.ConsoleForm | None = None,
-    template: str = "confirm.html",
     **more: Any,
 ) -> HttpResponseBase:
     crumbs = _crumbs(request, row)
     return show(
         request,
-        template,
+        "confirm.html",
         title,
         *crumbs,
         form=form,
-        explanation=explanation,
-        verb=title,
+        points=points,
         back=crumbs[-1].url,
         at_row=f"row-{row.id}",
-        **more,
+        **{"verb": title, **more},
     )

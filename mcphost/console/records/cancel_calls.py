@@ -1,7 +1,7 @@
 """Pages that cancel calls which wait for a response, with a reason for their callers."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
@@ -103,7 +103,8 @@ def cancel(request: SignedInRequest, tenant: Tenant, call_id: UUID) -> HttpRespo
         verb="Cancel the call",
         stay="Back",
         back=listed.url,
-        explanation=_explanation(tenant, timeline),
+        final=True,
+        points=_consequences(tenant, timeline),
     )
 
 
@@ -180,7 +181,7 @@ def _over(tenant: Tenant, timeline: Timeline) -> str:
     return f"The call no longer waits for an answer: it is {state}."
 
 
-def _explanation(tenant: Tenant, timeline: Timeline) -> str:
+def _consequences(tenant: Tenant, timeline: Timeline) -> Sequence[str]:
     first, last = timeline.entries[0], timeline.entries[-1]
     open_keys = [
         question.entry.facts.get("key", "")
@@ -191,11 +192,16 @@ def _explanation(tenant: Tenant, timeline: Timeline) -> str:
     is_task = task is not None and task.works
     how = _HOW["task"] if is_task else _HOW.get(str(last.delivery), _HOW["modern"])
     answered = sum(bool(question.answers) for question in timeline.questions)
-    kept = f" {answered} given before stay recorded." if answered else ""
     keys_text = ", ".join(map(str, open_keys)) or "nothing now"
     caller = first.actor_label or first.actor_kind
+    sentences = (
+        (
+            f"The call of {caller} waits for an answer to {keys_text}. It ends without one, and no later "
+            "answer is taken."
+        ),
+        how,
+        "What the call did so far stays done.",
+    )
     return (
-        f"The call of {caller} waits for an answer to {keys_text}. It ends without one, and no later "
-        f"answer is taken. {how} What the call did so far stays done.{kept and ' Answers:' + kept} "
-        "This cannot be undone."
+        (*sentences, f"Answers: {answered} given before stay recorded.") if answered else sentences
     )

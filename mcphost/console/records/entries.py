@@ -105,9 +105,10 @@ def erase(request: SignedInRequest, tenant: Tenant, entry_id: UUID) -> HttpRespo
         "Erase payload",
         page_of(tenant, "calls", "Calls"),
         back,
-        explanation=(
-            "The payload of this entry is erased and cannot be recovered. The entry itself and its "
-            "commitment stay."
+        final=True,
+        points=(
+            "The payload of this entry is erased and cannot be recovered.",
+            "The entry itself and its commitment stay.",
         ),
         verb="Erase permanently",
         back=back.url,

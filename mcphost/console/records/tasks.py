@@ -3,7 +3,7 @@
 A task is named by its call: the id of an anonymous caller's task is all that it takes to follow it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 from urllib.parse import urlencode
 from uuid import UUID
@@ -50,7 +50,7 @@ class TaskAct(NamedTuple):
 
     do: Callable[[ListedTask, str, Actor], bool]
     title: str
-    explanation: str
+    consequences: Sequence[str]
     done: str
     refused: str
     reasoned: bool = False
@@ -59,8 +59,11 @@ class TaskAct(NamedTuple):
 CANCEL: Final = TaskAct(
     cancel_task,
     "Cancel task",
-    "The task ends now. Its client is told the reason when it next looks at the task. What its "
-    "rounds have done stays done. This cannot be undone.",
+    (
+        "The task ends now.",
+        "Its client is told the reason when it next looks at the task.",
+        "What its rounds have done stays done.",
+    ),
     "The task is cancelled. Its client is told the reason.",
     "The task had already ended.",
     reasoned=True,
@@ -68,8 +71,13 @@ CANCEL: Final = TaskAct(
 RETRY: Final = TaskAct(
     lambda task, reason, actor: retry_task(task, actor),
     "Retry task",
-    "The next round of the task runs as soon as a process has room, from what its earlier rounds "
-    "have recorded. Steps without a recorded result run again.",
+    (
+        (
+            "The next round of the task runs as soon as a process has room, from what its earlier rounds "
+            "have recorded."
+        ),
+        "Steps without a recorded result run again.",
+    ),
     "The task runs again.",
     "The task cannot run now: it has ended, waits for answers, or runs already.",
 )
@@ -153,10 +161,11 @@ def _confirm_and_do(
         return show(
             request,
             "confirm.html",
-            act.title,
+            f"{act.title} {listed_task.tool}",
             page_of(tenant, "tasks", "Tasks"),
             form=form,
-            explanation=act.explanation,
+            final=act.reasoned,
+            points=act.consequences,
             verb=act.title,
             harmless=not act.reasoned,
             back=back,

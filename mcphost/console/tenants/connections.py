@@ -20,7 +20,6 @@ from mcphost.identity.oauth.connections import ConnectionListing
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 
-DISCONNECT: Final = "Disconnect an app"
 WHAT_ENDS: Final = (
     "Its streams, calls and tasks end within seconds, and its questions with them. To return, it needs "
     "a new consent."
@@ -70,7 +69,7 @@ def disconnect(request: SignedInRequest, tenant: Tenant, connection_id: UUID) ->
     return show(
         request,
         "confirm.html",
-        DISCONNECT,
+        f"Disconnect {connection.client}",
         page,
         explanation=(
             f"“{connection.client}” can no longer act for {connection.owner} in this tenant. "

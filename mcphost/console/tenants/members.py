@@ -140,9 +140,10 @@ def _invite(
     return show(
         request,
         "tenants/invitation_issued.html",
-        "The invitation",
+        f"Invitation for {issued.username}",
         page_of(tenant, "members", "Members"),
         invitation=issued,
+        purpose="",
         url=url,
         email=email,
         sent=bool(email) and _send_invitation(tenant, request.user, email, issued, url),
@@ -260,14 +261,17 @@ def remove(request: SignedInRequest, tenant: Tenant, user_id: int) -> HttpRespon
     return show(
         request,
         "confirm.html",
-        "Remove a member",
+        f"Remove {user.get_username()}",
         page_of(tenant, "members", "Members"),
-        explanation=(
-            f"{user.get_username()} loses the role here, and all their tokens and connected apps for "
-            "this tenant stop working permanently, even if they return. Tokens of service accounts "
-            "keep working: check those that they issued."
+        points=(
+            f"`{user.get_username()}` loses the role in {tenant.title}.",
+            (
+                "All their tokens and connected apps for this tenant stop working permanently, even if they "
+                "return."
+            ),
+            "Tokens of service accounts keep working: check those that they issued.",
         ),
-        verb="Remove",
+        verb=f"Remove {user.get_username()}",
         back=reverse("admin:members", args=[tenant.slug]),
     )
 

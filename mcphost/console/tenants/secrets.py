@@ -96,11 +96,12 @@ class RotateForm(forms.ConsoleForm):
 class DeleteForm(forms.ConsoleForm):
     """The confirmation of a deletion, by typing the secret's name."""
 
-    name = forms.text("Type the name to confirm", required=True)
+    name = forms.text("Name", required=True, spellcheck="false", autocomplete="off")
 
     def __init__(self, secret: SecretRow, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._name = secret.name
+        self.fields["name"].label = f"Type `{secret.name}` to confirm"
 
     def clean_name(self) -> str:
         if self.cleaned_data["name"] != self._name:
@@ -154,6 +155,7 @@ def rotate(request: SignedInRequest, tenant: Tenant, secret_id: UUID) -> HttpRes
     """Replace a secret's value."""
     secret = _secret(tenant, secret_id)
     form = RotateForm(*form_input(request))
+    form.fields["value"].help_text += _from_now_on(tenant, secret)
     if request.method == "POST" and form.is_valid():
         value = form.cleaned_data["value"]
         if form.attempt(
@@ -198,7 +200,8 @@ def delete(request: SignedInRequest, tenant: Tenant, secret_id: UUID) -> HttpRes
     ):
         messages.success(request, f"Secret {secret.name} is deleted.")
         return redirect("admin:secrets", tenant.slug)
-    used = ", ".join(use.name for use in secret_uses(tenant.pk).get(secret.name, ()))
+    uses = secret_uses(tenant.pk).get(secret.name, ())
+    drafts = ", ".join(f"`{use.name}`" for use in uses if not use.published)
     return show(
         request,
         "confirm.html",
@@ -207,9 +210,12 @@ def delete(request: SignedInRequest, tenant: Tenant, secret_id: UUID) -> HttpRes
         form=form,
         verb="Delete permanently",
         back=reverse("admin:secrets", args=[tenant.slug]),
-        explanation=(
-            f"Its value cannot be restored. Used by: {used or 'nothing'}. It can be deleted only while "
-            "nothing published uses it. It is masked in responses for one more day, then erased."
+        blocked="It is in use and cannot be deleted. Disable what uses it, or use another secret there, first:",
+        blockers=[(use.name, url) for use, url in _linked(tenant, uses) if use.published],
+        final=True,
+        points=(
+            "Its value cannot be restored. It is masked in responses for one more day, then erased.",
+            f"Named by what is not published: {drafts}." if drafts else "No draft uses it.",
         ),
     )
 
@@ -230,6 +236,13 @@ def _form(
 
 def _back(request: SignedInRequest, tenant: Tenant, name: str) -> HttpResponseBase:
     return redirect(named_list_url(request, "admin:secrets", tenant.slug, row=f"secret-{name}"))
+
+
+def _from_now_on(tenant: Tenant, secret: SecretRow) -> str:
+    """Say what a rotation changes, and when."""
+    names = ", ".join(f"`{use.name}`" for use in secret_uses(tenant.pk).get(secret.name, ()))
+    used = f" Used from the next call by {names}." if names else " Nothing uses it yet."
+    return f"{used} The old value is masked in responses for one more day."
 
 
 def _secret(tenant: Tenant, secret_id: UUID) -> SecretRow:

@@ -79,15 +79,21 @@ def remove(request: SignedInRequest, tenant: Tenant, account_id: UUID) -> HttpRe
     return show(
         request,
         "confirm.html",
-        "Remove a service account",
+        f"Remove {account.name}",
         page_of(tenant, "service_accounts", "Service accounts"),
-        explanation=(
-            f"Every token of service account {account.name} stops working immediately and "
-            "permanently. The name is never reused; calls and the audit log keep it."
+        final=True,
+        points=(
+            f"{_tokens(account.live_tokens)} of the service account `{account.name}`: none works any more, at once.",
+            "The name is never used again; calls and the audit log keep it.",
         ),
-        verb="Remove",
+        verb=f"Remove {account.name}",
         back=reverse("admin:service_accounts", args=[tenant.slug]),
     )
+
+
+def _tokens(number: int) -> str:
+    """Count live tokens in words."""
+    return "1 live token" if number == 1 else f"{number or 'No'} live tokens"
 
 
 def _account(tenant: Tenant, account_id: UUID) -> services.AccountListing:

@@ -157,11 +157,12 @@ class NewTenantForm(TenantForm):
 class CloseForm(forms.ConsoleForm):
     """The confirmation of an action that cannot be undone, by typing the tenant's slug."""
 
-    slug = forms.text("Type the slug to confirm", required=True)
+    slug = forms.text("Slug", required=True, spellcheck="false", autocomplete="off")
 
     def __init__(self, tenant: Tenant, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._slug = tenant.slug
+        self.fields["slug"].label = f"Type `{tenant.slug}` to confirm"
 
     def clean_slug(self) -> str:
         if self.cleaned_data["slug"] != self._slug:
@@ -286,13 +287,15 @@ def close(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     return show(
         request,
         "confirm.html",
-        "Close the tenant",
+        f"Close {tenant.title}",
         page_of(tenant, "settings", "Settings"),
         form=form,
         verb="Close permanently",
         back=reverse("admin:settings", args=[tenant.slug]),
-        explanation=(
-            "All its tokens stop working immediately and permanently. The slug is never reused. "
-            "Its calls and audit log can still be read."
+        final=True,
+        points=(
+            "All its tokens stop working immediately and permanently.",
+            "The slug is never reused.",
+            "Its calls and audit log can still be read.",
         ),
     )

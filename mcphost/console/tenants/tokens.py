@@ -1,6 +1,6 @@
 """Pages for the tokens of a tenant: the list, issuing one (shown once), and revoking one."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -142,8 +142,8 @@ class RevocationForm(forms.ConsoleForm):
 
 
 RENEWAL: Final = (
-    "Issues the token that takes its place, with the same owner, scopes and limits. What clients have "
-    "open goes on under the new one; paste it before the old one expires."
+    "You get a new token with the same owner, scopes and limits.",
+    "Calls in progress go on under the new one.",
 )
 
 
@@ -245,9 +245,10 @@ def shown_once(
     return show(
         request,
         "tenants/token_issued.html",
-        "Your new token",
+        f"New token “{issued.name}”",
         back,
         token=issued,
+        purpose="",
         snippets=(
             clients.snippets(slug, url, issued.plaintext)
             if issued.audience is Audience.MCP
@@ -267,6 +268,27 @@ def renew(request: SignedInRequest, tenant: Tenant, token_id: str) -> HttpRespon
     return renewal(request, token, Crumb("Tokens", token_url(tenant.slug, token_id)))
 
 
+def revocation(token: TokenListing, whose: str) -> Sequence[str]:
+    """Say what the revocation of a token ends, and when it was last used."""
+    used = "never" if token.last_used_at is None else f"{token.last_used_at:%Y-%m-%d %H:%M} UTC"
+    return (
+        f"Token “{token.name}” of {whose} stops working immediately and permanently.",
+        f"Last used: {used}. Expires: {_day(token.expires_at)}.",
+    )
+
+
+def _old_token(token: TokenListing) -> str:
+    if token.expires_at is not None and token.expires_at <= timezone.now():
+        return "The old token has expired."
+    if token.expires_at is None:
+        return "The old token keeps working until you revoke it."
+    return f"The old token works until {_day(token.expires_at)}: replace it before then."
+
+
+def _day(moment: datetime | None) -> str:
+    return "never" if moment is None else f"{moment:%Y-%m-%d}"
+
+
 def renewal(request: SignedInRequest, token: TokenListing, page: Crumb) -> HttpResponseBase:
     """Show the form that renews a token, or the new token."""
     form = RenewalForm(*form_input(request))
@@ -279,8 +301,8 @@ def renewal(request: SignedInRequest, token: TokenListing, page: Crumb) -> HttpR
         f"Renew “{token.name}”",
         page,
         form=form,
-        explanation=RENEWAL,
-        verb="Renew",
+        points=(*RENEWAL, _old_token(token)),
+        verb="Renew token",
         harmless=True,
         back=page.url,
     )
@@ -301,11 +323,12 @@ def revoke(request: SignedInRequest, tenant: Tenant, token_id: str) -> HttpRespo
     return show(
         request,
         "confirm.html",
-        "Revoke a token",
+        f"Revoke “{token.name}”",
         page,
         form=RevocationForm() if selectors.has_line(token_id) else None,
-        explanation=f"“{token.name}” of {token.owner} stops working immediately and permanently.",
-        verb="Revoke",
+        final=True,
+        points=revocation(token, token.owner),
+        verb="Revoke token",
         back=page.url,
         at_row=f"token-{token_id}",
     )

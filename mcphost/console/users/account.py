@@ -27,12 +27,13 @@ from mcphost.console.base import (
     show_refusal,
 )
 from mcphost.console.tenants import connection_log
-from mcphost.console.tenants.connections import DISCONNECT, WHAT_ENDS, with_meanings
+from mcphost.console.tenants.connections import WHAT_ENDS, with_meanings
 from mcphost.console.tenants.tokens import (
     RevocationForm,
     TokenForm,
     own_scopes,
     renewal,
+    revocation,
     shown_once,
 )
 from mcphost.identity import selectors, services
@@ -139,11 +140,12 @@ def revoke(request: SignedInRequest, token_id: str) -> HttpResponseBase:
     return show(
         request,
         "confirm.html",
-        "Revoke a token",
+        f"Revoke “{token.name}”",
         _here(),
         form=RevocationForm() if selectors.has_line(token_id) else None,
-        explanation=f"“{token.name}” for {token.slug} stops working immediately and permanently.",
-        verb="Revoke",
+        final=True,
+        points=revocation(token, f"yours for {token.slug}"),
+        verb="Revoke token",
         back=_here().url,
     )
 
@@ -160,7 +162,7 @@ def disconnect(request: SignedInRequest, connection_id: UUID) -> HttpResponseBas
     return show(
         request,
         "confirm.html",
-        DISCONNECT,
+        f"Disconnect {connection.client}",
         _here(),
         explanation=(
             f"“{connection.client}” can no longer act as you in {connection.slug}. {WHAT_ENDS}"
@@ -185,11 +187,12 @@ def leave_tenant(request: SignedInRequest, slug: str) -> HttpResponseBase:
         "confirm.html",
         f"Leave {tenant.title}",
         _here(),
-        explanation=(
-            "You lose your role there, and all your tokens and connected apps for this tenant stop "
-            "working permanently. To return, you need a new invitation."
+        points=(
+            "You lose your role there.",
+            "All your tokens and connected apps for this tenant stop working permanently.",
+            "To return, you need a new invitation.",
         ),
-        verb="Leave",
+        verb=f"Leave {tenant.title}",
         back=_here().url,
     )
 

@@ -22,7 +22,7 @@ class LinkForm(forms.ConsoleForm):
     """What happens to the present password."""
 
     lock_out = forms.switch(
-        "Stop the present password now",
+        "Block the current password now",
         "The person is signed out everywhere, at once, and can only return by the link.",
     )
 
@@ -45,11 +45,12 @@ def issue(request: SignedInRequest, user_id: int) -> HttpResponseBase:
     return show(
         request,
         "users/link_form.html",
-        "Password link",
+        f"New password for {user.get_username()}",
         users_crumb(user),
         step,
         form=form,
         person=user,
+        back=step.url,
         verb="Issue the link",
         at_row=f"user-{user.pk}",
     )
@@ -63,7 +64,7 @@ def show_issued(
     return show(
         request,
         "users/link_issued.html",
-        "The link",
+        f"Password link for {user.get_username()}",
         users_crumb(user),
         issued=issued,
         url=url,

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 NO_LONGER = "Answers to its 1 open question are no longer accepted"
 STILL = "Its 1 open question still accepts answers"
-TRIAL_OVER = "Its trials are over: an answer to one is refused."
+TRIAL_OVER = "Trials that still wait for an answer end."
 AFTER: Mapping[str, str] = {"disable": NO_LONGER, "archive": NO_LONGER, "roll back": STILL}
 PLAIN = [("python", delivery) for delivery in DELIVERIES]
 
