@@ -25,6 +25,7 @@ from mcphost.tenants.models import Tenant
 HTTP: Final = "http"
 KEEP_TOOL: Final = "mine"
 TAKE_DOCUMENT: Final = "theirs"
+NO_CREDENTIALS: Final = "It is sent without credentials."
 _MAX_SHOWN: Final = 600
 _VARIABLE: Final = re.compile(r"(\.|;[^=/{}]*=)?\{[^{}]*\}")
 """A placeholder, and what stood before one of the styles `label` and `matrix`."""
@@ -136,7 +137,7 @@ class OperationRow:
         """What the operator must know of it, in sentences."""
         operation = self.found_operation.operation
         bare = self.found_operation.url and not operation.credentials and self.header is None
-        return [*operation.notes, *(["It is sent without credentials."] if bare else [])]
+        return [*operation.notes, *([NO_CREDENTIALS] if bare else [])]
 
     @property
     def hints(self) -> str:

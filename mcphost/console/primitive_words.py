@@ -75,8 +75,14 @@ class Words:
         return self.primitive_type in (PrimitiveType.RESOURCE, PrimitiveType.TEMPLATE)
 
 
-_NAME = "The name that clients use: 1 to 64 letters, digits, _ - and dots. Fixed once published."
-_LABEL = "The name in lists and calls: 1 to 64 letters, digits, _ - and dots. Fixed once published."
+_NAME = (
+    "The name that clients use: 1 to 64 letters, digits, underscores, hyphens and dots. "
+    "It cannot be changed once published."
+)
+_LABEL = (
+    "The name in lists and calls: 1 to 64 letters, digits, underscores, hyphens and dots. "
+    "It cannot be changed once published."
+)
 
 WORDS: Mapping[PrimitiveType, Words] = {
     PrimitiveType.TOOL: Words(

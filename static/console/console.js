@@ -101,8 +101,16 @@
     form.querySelector(".c-buttons").before(note);
     note.scrollIntoView({ block: "nearest" });
   };
+  // The frame is as high as its document, so that there is one scroll bar.
+  const fitted = () => {
+    const { body } = frame.contentDocument ?? {};
+    if (body?.childElementCount) frame.style.height = `${Math.ceil(body.getBoundingClientRect().height) + 2}px`;
+  };
+  const growth = new ResizeObserver(fitted);
   const guarded = () => {
     const inside = frame.contentDocument;
+    growth.disconnect();
+    if (inside?.body) growth.observe(inside.body);
     inside?.addEventListener("submit", measured);
     // The document in the frame has no scripts of its own.
     inside?.addEventListener("click", copy);

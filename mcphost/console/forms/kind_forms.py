@@ -30,15 +30,15 @@ PYTHON, TEXT, HTTP, SCRIPT = "python", "text", "http", "script"
 _ABOUT_TOOLS: Final = {
     HTTP: (
         "An HTTP request",
-        "When one request to a service is enough. Address, fields and response, no code",
+        "When one request to a service is enough. Address, fields and response, no code.",
     ),
     SCRIPT: (
         "A script",
-        "When it takes several requests, loops or a decision. Python, written here, in a sandbox",
+        "When it takes several requests, loops or a decision. Python, written here, in a sandbox.",
     ),
     PYTHON: (
         "A Python function",
-        "When it needs packages, files or a database. Code that platform staff grant",
+        "When it needs packages, files or a database. Code that platform staff grant.",
     ),
 }
 """The label of kinds of tools, and when to choose each."""

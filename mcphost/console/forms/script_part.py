@@ -27,6 +27,10 @@ HINTS: Final = {
     "open_world": "openWorldHint",
 }
 """The fields of the hints, by their names on the wire."""
+LEAST_LINES: Final = 10
+MOST_LINES: Final = 32
+"""The height of the box for the code, which grows with the script between these."""
+
 _CHOICES: Final = (("", "Not said"), ("yes", "Yes"), ("no", "No"))
 _HINT_VALUES: Final[Mapping[str, bool | None]] = {"": None, "yes": True, "no": False}
 
@@ -61,6 +65,8 @@ class ScriptPart(FormPart):
         hints = {field: words[self._annotations.get(name)] for field, name in HINTS.items()}
         super().__init__(*sent, initial=_starting(before) | hints)
         self.secrets = secrets
+        lines = str(self["code"].value() or "").count("\n") + 1
+        self.fields["code"].widget.attrs["rows"] = min(max(lines + 2, LEAST_LINES), MOST_LINES)
 
     @property
     def completions(self) -> Mapping[str, Any]:

@@ -24,7 +24,7 @@ from mcphost.kinds.http.configs import (
 from mcphost.kinds.primitive_types import PrimitiveType
 
 _LABELS: Final = {"config": "Content", "icons": "Icons", "kind": "Kind", "": "Content"}
-_CONFIG_LABELS: Final = {"uri": "URI", "mime_type": "MIME type"}
+_CONFIG_LABELS: Final = {"mime_type": "MIME type"}
 _ROWS: Final = {
     "query": "Query parameter",
     "headers": "Header",
@@ -152,6 +152,8 @@ def _fields(
     )
     properties = schema.get("properties", {})
     for name, value in config.items():
+        if name == "uri":
+            continue  # the page has it among what clients see
         title = _CONFIG_LABELS.get(name) or properties.get(name, {}).get("title", name)
         file = f"{len(value)} characters of Base64" if name == "blob" and value else value
         yield DefinitionPart(title, file)

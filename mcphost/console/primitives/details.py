@@ -156,10 +156,13 @@ def _example(
         config = {}
     choices = examples.choices(config)
     values = examples.values(primitive_type, listing, choices, of_all=bool(config))
+    # A preview has the suggested values; what has none stays a placeholder.
+    suggested = {name: value for name, value in values.items() if choices.get(name)}
+    preview = {name: suggested.get(name, f"{{{name}}}") for name in values}
     return {
         "curl": examples.curl(primitive_type, url, listing, values),
-        "shown": pieces(primitive_type, config, values) if config else (),
-        "example": values if config else {},
+        "shown": pieces(primitive_type, config, preview) if config else (),
+        "example": suggested if config else {},
     }
 
 

@@ -19,9 +19,10 @@ from mcphost.catalogue.rows import FunctionRow
 from mcphost.console.forms import forms
 from mcphost.console.forms.icons import icon_rows
 from mcphost.console.forms.kind_forms import HTTP, PYTHON, SCRIPT, TEXT, part_of
-from mcphost.console.forms.kind_parts import FormInput
+from mcphost.console.forms.kind_parts import FormInput, ResourcePart, TemplatePart
 from mcphost.console.forms.prompts import plain
 from mcphost.console.primitive_words import Words
+from mcphost.console.templatetags.console import lasted
 
 _SCOPES_HINT = (
     "Scopes that a caller's token needs besides mcp:list and mcp:call, such as mcp:payroll, "
@@ -33,20 +34,20 @@ _HINTS = {
     HTTP: {
         "title": "Shown to users.",
         "description": "Tells the model when to use it.",
-        "time_limit_seconds": "Seconds for one round. Empty: twice the time-out, and 5 more.",
+        "time_limit_seconds": "For one run of the tool. Empty: twice the time-out, and 5 seconds more.",
     },
     SCRIPT: {
         "title": "Shown to users.",
         "description": "Tells the model when to use it. Empty: the docstring of the function.",
-        "time_limit_seconds": "Seconds for one round. Empty: the platform's.",
+        "time_limit_seconds": "For one run of the tool. Empty: the platform's limit.",
     },
 }
 """Hints of the common fields, by kind, where they differ from those of a function."""
-_ANSWER_WITHIN_HINT = "Seconds that a question waits for its answer, at most {:g}. Empty: {}."
+_ANSWER_WITHIN_HINT = "How long a question waits for its answer, at most {}. Empty: {}."
 
 _TARGET_HINT = (
-    "Seconds that people should need for an answer, at most. Open questions that are older are "
-    "marked as overdue. Holds as soon as it is saved, without a publication. Empty: none."
+    "How long people should need for an answer, at most. Open questions that are older are "
+    "marked as overdue. Takes effect when it is saved. Empty: none."
 )
 
 
@@ -60,7 +61,7 @@ class PrimitiveForm(forms.ConsoleForm):
     )
     scopes = forms.text("Scopes", _SCOPES_HINT, spellcheck="false")
     time_limit_seconds = forms.seconds(
-        "Time limit", "Seconds for one round. Empty: the author's value, or else the platform's."
+        "Time limit", "For one run. Empty: the author's value, or else the platform's limit."
     )
 
     answer_within_seconds = forms.seconds("Answer time limit")
@@ -79,9 +80,9 @@ class PrimitiveForm(forms.ConsoleForm):
                 "title": before.title,
                 "description": before.description,
                 "scopes": " ".join(before.scopes),
-                "time_limit_seconds": before.time_limit_seconds,
-                "answer_within_seconds": before.answer_within_seconds,
-                "target_seconds": before.target_seconds,
+                "time_limit_seconds": _shortest(before.time_limit_seconds),
+                "answer_within_seconds": _shortest(before.answer_within_seconds),
+                "target_seconds": _shortest(before.target_seconds),
             }
         super().__init__(*sent, initial=starting)
         self._words, self.kind = words, kind
@@ -95,11 +96,21 @@ class PrimitiveForm(forms.ConsoleForm):
                 "the author's value, or else the platform's" if kind == PYTHON else "the platform's"
             )
             self.fields["answer_within_seconds"].help_text = _ANSWER_WITHIN_HINT.format(
-                settings.MCPHOST_MAX_ANSWER_SECONDS, empty
+                lasted(settings.MCPHOST_MAX_ANSWER_SECONDS), empty
             )
         self.icons = icon_rows(sent, before.icons if before is not None else ())
         config = before.config if before is not None else {}
         self.part = part_of(words.primitive_type, tenant, kind, sent, config)
+
+    def fix_names(self) -> None:
+        """Show the name and the URI, which clients know already, as values that cannot be edited.
+
+        The services refuse others; these fields are sent all the same, so that a saved form is complete.
+        """
+        self.fields["name"].widget.attrs["readonly"] = True
+        self.fields["name"].help_text = "Clients use it: it cannot be changed."
+        if isinstance(self.part, ResourcePart | TemplatePart):
+            self.part.fields["uri"].widget.attrs["readonly"] = True
 
     @property
     def function_first(self) -> bool:
@@ -174,6 +185,11 @@ class PrimitiveForm(forms.ConsoleForm):
             answer_within_seconds=submitted.get("answer_within_seconds"),
             target_seconds=submitted.get("target_seconds"),
         )
+
+
+def _shortest(seconds: float | None) -> float | None:
+    """Return whole seconds without a fraction, as people write them."""
+    return int(seconds) if seconds is not None and seconds.is_integer() else seconds
 
 
 def author_texts(functions: Sequence[FunctionRow]) -> Mapping[str, Mapping[str, str]]:

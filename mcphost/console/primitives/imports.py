@@ -20,7 +20,7 @@ from pydantic import ValidationError as ConfigError
 from mcphost.audit.records import Actor
 from mcphost.catalogue import documents
 from mcphost.catalogue.documents import DocumentOwner, StoredDocument
-from mcphost.catalogue.import_rows import ImportedTools, OperationRow, rows_of
+from mcphost.catalogue.import_rows import NO_CREDENTIALS, ImportedTools, OperationRow, rows_of
 from mcphost.catalogue.openapi_imports import (
     MAX_SELECTED,
     apply_rows,
@@ -84,7 +84,7 @@ class ImportForm(forms.ConsoleForm):
     document = forms.lines(
         "Or paste it",
         "OpenAPI 3 or Swagger 2.0, up to 2 MB. Choose a file for a larger one.",
-        12,
+        4,
         **CODE,
     )
     base_url = forms.text(
@@ -232,6 +232,11 @@ def page(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
             return redirect("admin:tools", tenant.slug)
         else:
             form.add_error(None, "Nothing was created or changed. Correct what is marked below.")
+    listed = (
+        [row for row in document_import.rows if row.found_operation.listed]
+        if document_import
+        else []
+    )
     return show(
         request,
         "primitives/import.html",
@@ -239,14 +244,16 @@ def page(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         page_of(tenant, "tools", "Tools"),
         form=form,
         document_import=document_import,
-        listed=[row for row in document_import.rows if row.found_operation.listed]
-        if document_import
-        else [],
+        listed=listed,
+        no_credentials=NO_CREDENTIALS,
+        all_bare=bool(listed) and all(NO_CREDENTIALS in row.notes for row in listed),
         removed=document_import.tools.removed_from(document_import.document)
         if document_import
         else [],
         selected_rows=selected_rows,
         previews=previews,
+        new_tools=sum(row.tool is None for row in selected_rows),
+        changed_tools=sum(row.tool is not None for row in selected_rows),
         secrets=secrets,
         missing=[SecretLink(*secret) for secret in missing_secrets(selected_rows, secrets)]
         if previews

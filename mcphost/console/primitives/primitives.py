@@ -159,12 +159,12 @@ def _granted_function(
 def _gallery(
     primitive_type: PrimitiveType, query: QueryDict, picked: gallery.Picked | None
 ) -> dict[str, Any]:
-    """Return what the page of a new tool shows of the gallery: open until a choice was made."""
+    """Return what the page of a new tool shows of the gallery: open if a link led to the examples."""
     if primitive_type is not PrimitiveType.TOOL:
         return {}
     return {
         "gallery": gallery.templates().values(),
-        "gallery_open": not {"kind", "template"} & query.keys(),
+        "gallery_open": "examples" in query,
         "gallery_form": gallery.FILL,
         "picked": picked,
     }
@@ -179,6 +179,8 @@ def edit(
     form = PrimitiveForm(
         WORDS[primitive_type], tenant.pk, row.fields.kind, form_input(request), row.fields
     )
+    if row.version:
+        form.fix_names()
     now = row.fingerprint
     read = query_text(request.POST, BASED_ON) or now
     was = query_text(request.POST, STATE) or row.state.value

@@ -17,7 +17,7 @@ from django.views.decorators.http import require_POST
 from mcphost.catalogue import saved_calls
 from mcphost.catalogue.errors import InvalidPrimitiveError, UnknownError
 from mcphost.catalogue.saved_calls import SavedCallRow, SavedRequest
-from mcphost.console.base import Crumb, SignedInRequest, actor, of_tenant, show
+from mcphost.console.base import Crumb, SignedInRequest, actor, of_tenant, page_of, show
 from mcphost.console.primitives import trial_results
 from mcphost.console.primitives.primitives import row_of
 from mcphost.console.primitives.saved_comparisons import (
@@ -65,10 +65,13 @@ def run(request: SignedInRequest, tenant: Tenant, primitive_id: UUID) -> HttpRes
     return show(
         request,
         "primitives/saved_calls.html",
-        "Saved calls",
+        f"Saved calls of {row.name}",
+        page_of(tenant, "tools", "Tools"),
         Crumb(row.name, _page_of(tenant, row.id)),
         row=row,
         saved=shown_calls(row.id, comparisons),
+        runs=len(comparisons),
+        passed=sum(comparison.passed for comparison in comparisons.values()),
     )
 
 
@@ -88,6 +91,7 @@ def delete(
             request,
             "confirm.html",
             f"Delete “{saved.name}”",
+            page_of(tenant, "tools", "Tools"),
             Crumb(row.name, _page_of(tenant, row.id)),
             explanation=f"“{saved.name}” is deleted, with its arguments and answers. The records of its runs stay.",
             verb="Delete saved call",

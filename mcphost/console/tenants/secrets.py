@@ -24,9 +24,9 @@ from mcphost.vault.secrets.fields import PLACES, VALUE_LEAST, VALUE_LIMIT
 from mcphost.vault.secrets.selectors import SecretRow, tenant_secret, tenant_secrets
 
 _PLACES = {
-    "header": "in a header",
-    "query": "in the query of the address",
-    "body": "in the body",
+    "header": "header",
+    "query": "query string",
+    "body": "body",
 }
 _NAME_HINT = (
     "How tools refer to it, such as weather_key: lower-case letters, digits and underscores. It "
@@ -42,8 +42,8 @@ _HOSTS_HINT = (
 
 
 _WIDER_HINT = (
-    f"Required to add a host or a place, and replaces the stored value. {_VALUE_HINT} Leave it "
-    "empty to remove hosts or places only."
+    "Leave it empty if you only remove hosts or places. To add one, enter the value: it replaces the "
+    f"stored one. {_VALUE_HINT}"
 )
 
 
@@ -55,7 +55,7 @@ class RulesForm(forms.ConsoleForm):
     """Where a secret may be sent."""
 
     hosts = forms.lines("Hosts", _HOSTS_HINT, rows=3, spellcheck="false")
-    places = forms.checkboxes("Places", "The parts of a request that may contain it.")
+    places = forms.checkboxes("Where it may be sent", "The parts of a request that may contain it.")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -80,7 +80,7 @@ class SecretForm(RulesForm):
 class EditForm(RulesForm):
     """Other hosts and places; with the value, if any was added."""
 
-    value = _value("Value", _WIDER_HINT)
+    value = _value("Value (only to add a host or a place)", _WIDER_HINT)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -130,7 +130,10 @@ def listing(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
 @sensitive_variables()
 def add(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     """Store a secret. No page shows the value again, not even with an error."""
-    starting = {name: request.GET.get(name, "")[:2000] for name in ("name", "hosts")}
+    starting: dict[str, Any] = {
+        name: request.GET.get(name, "")[:2000] for name in ("name", "hosts")
+    }
+    starting["places"] = [PLACES[0]]
     form = SecretForm(*form_input(request), initial=starting)
     if request.method == "POST" and form.is_valid():
         name, value = form.cleaned_data["name"], form.cleaned_data["value"]
@@ -142,7 +145,7 @@ def add(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         if made is not None:
             messages.success(request, f"Secret {name} is stored.")
             return _back(request, tenant, name)
-    return _form(request, tenant, form, "New secret", verb="Store secret")
+    return _form(request, tenant, form, "New secret", verb="Create secret")
 
 
 @of_tenant(Permission.MANAGE_SECRETS)
@@ -160,7 +163,7 @@ def rotate(request: SignedInRequest, tenant: Tenant, secret_id: UUID) -> HttpRes
         ):
             messages.success(request, f"Secret {secret.name} has a new value.")
             return _back(request, tenant, secret.name)
-    return _form(request, tenant, form, f"Rotate {secret.name}", verb="Replace the value")
+    return _form(request, tenant, form, f"Rotate {secret.name}", verb="Rotate secret")
 
 
 @of_tenant(Permission.MANAGE_SECRETS)
@@ -182,7 +185,7 @@ def edit(request: SignedInRequest, tenant: Tenant, secret_id: UUID) -> HttpRespo
             replaced = "" if value is None else " The value was replaced by the one that you typed."
             messages.success(request, f"Saved.{replaced}")
             return _back(request, tenant, secret.name)
-    return _form(request, tenant, form, f"Hosts and places of {secret.name}", verb="Save")
+    return _form(request, tenant, form, f"Edit {secret.name}", verb="Save")
 
 
 @of_tenant(Permission.MANAGE_SECRETS)

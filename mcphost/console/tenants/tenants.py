@@ -69,10 +69,11 @@ class TenantForm(forms.ConsoleForm):
     icon_file = forms.file("Icon", _ICON_HINT)
     remove_icon = forms.switch("Remove the icon")
     public = forms.switch(
-        "Public", "Everything published here can be used without a token. Off by default."
+        "Public",
+        "Anyone who knows the address can use everything published here, without signing in.",
     )
     metadata_documents_only = forms.switch(
-        "Only clients with a metadata document",
+        "Only known clients may sign in",
         "Members can sign in with clients whose host is known, such as Claude, ChatGPT and VS Code, and "
         "not with clients that register themselves, such as Cursor. Clients that are connected stay so.",
     )
@@ -89,10 +90,10 @@ class TenantForm(forms.ConsoleForm):
         rows=3,
     )
     calls_per_minute = forms.number(
-        "Calls per minute", "per minute", "For the whole tenant. Empty: no limit."
+        "Calls per minute", "calls", "For the whole tenant. Empty: no limit."
     )
     concurrent_calls = forms.number(
-        "Concurrent calls", "at once", "For the whole tenant. Empty: no limit."
+        "Concurrent calls", "calls", "For the whole tenant. Empty: no limit."
     )
 
     @classmethod

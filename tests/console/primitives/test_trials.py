@@ -320,7 +320,7 @@ def test_the_operator_chooses_the_client_that_a_trial_plays(operator: Client) ->
     run = {**sent(page), "_run": "1", "arguments-value-item": "tea"}
     refused = text(operator.post(TRY, {**run, "client-preset": "nothing"}))
     assert "needs a client with the capability 'elicitation.form'" in refused
-    assert "A client that declares nothing calls it" in re.sub("<[^>]+>", "", refused)
+    assert "Called by: A client that declares nothing" in re.sub("<[^>]+>", "", refused)
     old = {"client-preset": "custom", "client-revision": "2025-06-18"}
     chosen = operator.post(TRY, {**run, **old, "client-capabilities": ["forms", "pages"]})
     assert "Its revision does not have: pages" in text(chosen)

@@ -23,7 +23,7 @@ ANSWERS: Mapping[str, Mapping[str, Any]] = {
 
 
 def use(page: Page, title: str) -> None:
-    page.get_by_role("link", name=f"Use this template: {title}").click()
+    page.get_by_role("link", name=f"Use this example: {title}").click()
 
 
 def called(server: Server) -> Any:
@@ -45,7 +45,7 @@ def test_a_template_is_picked_saved_published_and_called(visit: Visit, server: S
     page = visit("admin", size=WIDE)
     page.goto(TOOLS)
     page.get_by_role("link", name="New tool").click()
-    expect(page.get_by_text("Start from a template")).to_be_visible()
+    page.get_by_text("Start from an example").click()
     title = templates()["expenses"].title
     use(page, title)
     expect(page.get_by_text("Nothing is saved yet.")).to_be_visible()

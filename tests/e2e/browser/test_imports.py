@@ -50,7 +50,7 @@ def test_openapi_operations_are_selected_previewed_created_and_reimported(visit:
     expect(page.get_by_text("GET https://first.example.com/orders")).to_be_visible()
     expect(page.get_by_label("Name", exact=True)).to_have_value("all_orders")
     page.get_by_label("Description", exact=True).fill("Lists all orders.")
-    page.get_by_role("button", name="Create and change").click()
+    page.get_by_role("button", name="Create 1 draft").click()
     expect(page.locator("#main")).to_contain_text("1 draft is created")
     expect(page.locator("tbody")).to_contain_text("all_orders")
 
@@ -61,9 +61,9 @@ def test_openapi_operations_are_selected_previewed_created_and_reimported(visit:
     page.get_by_role("button", name="Preview").click()
     expect(page.get_by_text("Argument page")).to_be_visible()
     unchosen = page.get_by_role("radio", name="Take the document").first
-    page.get_by_role("button", name="Create and change").click()
+    page.get_by_role("button", name="Change 1 tool").click()
     expect(page.get_by_text("Choose what to keep where both have changed.")).to_be_visible()
     expect(unchosen).not_to_be_checked()
     page.get_by_role("radio", name="Keep the tool").check()
-    page.get_by_role("button", name="Create and change").click()
+    page.get_by_role("button", name="Change 1 tool").click()
     expect(page.locator("#main")).to_contain_text("1 tool is changed")
