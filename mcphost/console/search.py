@@ -175,7 +175,7 @@ def _primitives(search: Search) -> Hits:
     hits = []
     for row in catalogue.matching(tenants, search.text, MAX_HITS + 1):
         words = WORDS[row.primitive_type]
-        detail = f"{words.singular}, {row.state} · {row.tenant_slug}"
+        detail = f"{row.tenant_slug} · {words.singular} · {row.state}"
         url = reverse(words.detail, args=[row.tenant_slug, row.id])
         hits.append(SearchHit(row.uri or row.name, detail, words.icon, url))
     return "Tools, prompts and resources", hits

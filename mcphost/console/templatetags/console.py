@@ -292,7 +292,35 @@ def caller(label: str) -> SafeString:
     )
 
 
+_KINDS: Mapping[str, str] = {
+    "http": "HTTP request",
+    "script": "script",
+    "text": "text",
+    "python": "Python function",
+}
+_SERVICE_ACCOUNT = "service account "
+
+
 @register.filter
-def at(mapping: Mapping[Any, Any], key: Any) -> Any:
-    """The value of a key in a mapping, or None."""
-    return mapping.get(key)
+def kind_words(kind: str) -> str:
+    """The kind of a tool, prompt or resource, as its form names it."""
+    return _KINDS.get(kind, kind)
+
+
+@register.filter
+def owner_name(owner: str) -> str | SafeString:
+    """The owner of a token; a service account with an icon instead of its words."""
+    if not owner.startswith(_SERVICE_ACCOUNT):
+        return owner
+    return format_html(
+        '<span class="c-owner" title="{0}"><span class="material-symbols-outlined" aria-hidden="true">'
+        'smart_toy</span><span class="c-unseen">service account </span><code>{1}</code></span>',
+        owner,
+        owner.removeprefix(_SERVICE_ACCOUNT),
+    )
+
+
+@register.filter
+def at(mapping: Mapping[Any, Any] | None, key: Any) -> Any:
+    """The value of a key in a mapping, or None; also without a mapping."""
+    return mapping.get(key) if mapping else None

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.core.exceptions import ValidationError
+from django.db.models import Q
 from django.http import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -40,6 +41,7 @@ from mcphost.console.records.filters import (
     still_open,
 )
 from mcphost.console.tenants.counts import counts
+from mcphost.console.tenants.tenant_uses import tenant_uses
 from mcphost.listings.calls import named_calls
 from mcphost.listings.input_requests import count_open
 from mcphost.tenants import services
@@ -174,7 +176,7 @@ def listing(request: SignedInRequest) -> HttpResponseBase:
     search_text = query_text(request.GET, "q", 40)
     tenants = visible_tenants(request.user)
     if search_text:
-        tenants = tenants.filter(slug__contains=search_text.lower())
+        tenants = tenants.filter(Q(slug__icontains=search_text) | Q(title__icontains=search_text))
     page = page_by_name(tenants, "slug", request.GET, {"q": search_text}, PER_PAGE)
     return show(
         request,
@@ -184,6 +186,7 @@ def listing(request: SignedInRequest) -> HttpResponseBase:
         older=page.following,
         newer=page.previous,
         search_text=search_text,
+        numbers=tenant_uses(request.user, page.rows, timezone.now()),
         may_create=allowed(request.user, None, Permission.MANAGE_TENANT),
     )
 

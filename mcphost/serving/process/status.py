@@ -233,7 +233,7 @@ def _line(name: str, row: LineRow, facts: PlatformFacts) -> StatusLine:
 
 def _processes(facts: PlatformFacts) -> Iterator[str]:
     states = Counter(map(state_of, facts.processes))
-    yield ", ".join(f"{count} {_STATES[state]}" for state, count in states.items()) or "none"
+    yield ", ".join(f"{count} {STATES[state]}" for state, count in states.items()) or "none"
     silent = [process for process in facts.processes if not process.alive]
     if silent:
         yield (
@@ -372,7 +372,7 @@ def _writer(facts: PlatformFacts) -> Iterator[str]:
 
 def _verification(facts: PlatformFacts) -> Iterator[str]:
     state = facts.verified
-    text = "no payload has been verified yet"
+    text = "not run yet"
     if state is None:
         yield text
         return
@@ -382,7 +382,7 @@ def _verification(facts: PlatformFacts) -> Iterator[str]:
     if state.payloads_now:
         text += f"; the present one has read {state.payloads_now:,}"
     if state.reached is not None:
-        text += f", up to entries that are {_whole(facts.now - state.reached)} old"
+        text += f"; reached entries that are {_whole(facts.now - state.reached)} old"
     yield text
     if state.wrong:
         yield (
@@ -440,12 +440,13 @@ def _workers(facts: PlatformFacts) -> Iterator[str]:
         yield "No process takes tasks: start `manage.py worker`, or set `MCPHOST_TASK_WORKER_IN_SERVER`."
 
 
-_STATES: Final = {
+STATES: Final = {
     "serves": "serving",
     "drains": "draining",
     "works": "running tasks only",
     "gone": "gone",
 }
+"""What a process does, in words."""
 
 
 def fact(process: NodeRow, *path: str) -> Any:
