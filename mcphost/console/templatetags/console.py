@@ -8,7 +8,7 @@ from typing import Any
 
 from django import template
 from django.utils import timezone
-from django.utils.html import conditional_escape, format_html
+from django.utils.html import conditional_escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.timesince import timesince, timeuntil
 
@@ -317,6 +317,22 @@ def owner_name(owner: str) -> str | SafeString:
         'smart_toy</span><span class="c-unseen">service account </span><code>{1}</code></span>',
         owner,
         owner.removeprefix(_SERVICE_ACCOUNT),
+    )
+
+
+@register.filter
+def highlighted(text: str, sought: str) -> SafeString:
+    """A text with each place that has what was searched for as `<mark>`."""
+    if not sought:
+        return conditional_escape(text)
+    parts = re.split(f"({re.escape(sought)})", text, flags=re.IGNORECASE)
+    return format_html_join(
+        "",
+        "{}",
+        (
+            (format_html("<mark>{}</mark>", part) if at % 2 else part,)
+            for at, part in enumerate(parts)
+        ),
     )
 
 

@@ -20,7 +20,11 @@ from mcphost.tenants.roles import Permission
 class AccountForm(forms.ConsoleForm):
     """A new service account."""
 
-    name = forms.text("Name", "Lower-case letters, digits and ._-; never reused.", maxlength=60)
+    name = forms.text(
+        "Name",
+        "Lower-case letters, digits, dot, underscore, hyphen. A name is never reused.",
+        maxlength=60,
+    )
     description = forms.text("Description", "What the program does.", maxlength=200)
 
 

@@ -55,7 +55,10 @@ from mcphost.vault.listing import has_salt
 PER_PAGE = 50
 RECENT = 8
 
-_SLUG_HINT = "Part of the address that clients connect to. It never changes and is never reused."
+_SLUG_HINT = (
+    "Part of the address that clients connect to, such as acme in …/t/acme/mcp. It never changes and is "
+    "never reused."
+)
 _ICON_HINT = (
     f"PNG, JPEG or WebP of at most {ICON_BYTES // 1024} KiB. Clients show it beside the name."
 )
@@ -151,8 +154,9 @@ class TenantForm(forms.ConsoleForm):
 class NewTenantForm(TenantForm):
     """The fields of a new tenant: also its slug, which never changes."""
 
-    slug = forms.text("Slug", _SLUG_HINT, placeholder="acme", autofocus=True)
-    field_order = ("slug", "title")
+    slug = forms.text("Slug", _SLUG_HINT, placeholder="acme")
+    title = forms.text("Title", "The name that users see.", autofocus=True)
+    field_order = ("title", "slug")
 
 
 class CloseForm(forms.ConsoleForm):
@@ -209,6 +213,7 @@ def add(request: SignedInRequest) -> HttpResponseBase:
         Crumb("Tenants", reverse("admin:tenants")),
         form=form,
         verb="Create tenant",
+        back=reverse("admin:tenants"),
     )
 
 

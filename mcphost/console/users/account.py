@@ -60,6 +60,7 @@ def overview(request: SignedInRequest) -> HttpResponseBase:
         "users/you.html",
         TITLE,
         roles=[(role, mcp_url(request, role.tenant.slug)) for role in roles],
+        titles={role.tenant.slug: role.tenant.title for role in roles},
         readable=frozenset(
             role.tenant_id
             for role in roles

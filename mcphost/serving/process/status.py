@@ -254,7 +254,10 @@ def _processes(facts: PlatformFacts) -> Iterator[str]:
 
 def _versions(facts: PlatformFacts) -> Iterator[str]:
     versions = Counter(map(_version, facts.alive))
-    rows = (f"{version} ({count})" for version, count in sorted(versions.items()))
+    rows = (
+        f"{version} on {count} process{'' if count == 1 else 'es'}"
+        for version, count in sorted(versions.items())
+    )
     yield ", ".join(rows) or "unknown"
     if len(versions) > 1:
         newest = fact(max(facts.alive, key=lambda process: process.started_at), "version")

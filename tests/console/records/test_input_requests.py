@@ -172,7 +172,12 @@ def test_the_page_of_a_question_says_who_answered_and_what_ran_because_of_it(
     (row,) = rows(operator)
     path = f"{PAGE}{row.question.id}/"
     page = shown(operator, path)
-    for part in ("Question approve", "accepted", "Ada's laptop", "this server did not see who answered"):
+    for part in (
+        "Question approve",
+        "accepted",
+        "Ada's laptop",
+        "this server did not see who answered",
+    ):
         assert part in page, part
     for part in ("Round 2", "1 of 1", "tool error", str(story.call.id), str(row.question.id)):
         assert part in page, part
