@@ -172,10 +172,14 @@ def _tenants(search: Search) -> Hits:
 
 def _primitives(search: Search) -> Hits:
     tenants = tenants_where(search.user, Permission.VIEW_TOOLS)
+    rows = catalogue.matching(tenants, search.text, MAX_HITS + 1)
+    slugs_of_rows = {row.tenant_slug for row in rows}
+    titles = dict(tenants.filter(slug__in=slugs_of_rows).values_list("slug", "title"))
     hits = []
-    for row in catalogue.matching(tenants, search.text, MAX_HITS + 1):
+    for row in rows:
         words = WORDS[row.primitive_type]
-        detail = f"{words.singular}, {row.state} · {row.tenant_slug}"
+        tenant_name = titles.get(row.tenant_slug) or row.tenant_slug
+        detail = f"{tenant_name} · {words.singular} · {row.state}"
         url = reverse(words.detail, args=[row.tenant_slug, row.id])
         hits.append(SearchHit(row.uri or row.name, detail, words.icon, url))
     return "Tools, prompts and resources", hits

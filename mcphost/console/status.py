@@ -9,9 +9,11 @@ from django.views.decorators.http import require_safe
 from mcphost.console.base import SignedInRequest, of_platform, show
 from mcphost.feed.nodes import NodeRow
 from mcphost.serving.process import status
-from mcphost.serving.process.status import fact, number, state_of
+from mcphost.serving.process.status import STATES, StatusLine, fact, number, state_of
 from mcphost.tenants.roles import Permission
 
+_IDLE: Final = ("not used", "not run yet")
+"""Texts of lines, or their beginnings, of parts of which nothing can be good yet."""
 _TONES: Final = {"serves": "good", "works": "good", "drains": "info", "gone": "bad"}
 
 
@@ -21,9 +23,20 @@ def page(request: SignedInRequest) -> HttpResponseBase:
     """Show each line, good or with its reason, and the processes. It refreshes itself."""
     platform_status = status.read()
     processes = [_process_row(process) for process in platform_status.facts.processes]
+    lines = [(line, _idle(line)) for line in platform_status.lines]
     return show(
-        request, "status.html", "Status", platform_status=platform_status, processes=processes
+        request,
+        "status.html",
+        "Status",
+        platform_status=platform_status,
+        lines=lines,
+        processes=processes,
     )
+
+
+def _idle(line: StatusLine) -> str:
+    """Return in a word or two that a part does nothing; empty if it does."""
+    return next((text for text in _IDLE if line.good and line.text.startswith(text)), "")
 
 
 @of_platform(Permission.MANAGE_TENANT)
@@ -43,7 +56,7 @@ def _process_row(process: NodeRow) -> dict[str, Any]:
     state = state_of(process)
     return {
         "process": process,
-        "state": state,
+        "state": STATES[state],
         "tone": _TONES[state],
         "age": process.age.total_seconds(),
         "version": fact(process, "version"),

@@ -76,6 +76,19 @@
   dressed(document);
   document.addEventListener("console:added", (event) => timed(event.detail));
 
+  // Buttons for a selection are there with one: without this script they always are.
+  const offered = () => document.querySelectorAll("[data-selection]").forEach((buttons) => {
+    const boxes = [...buttons.closest("form").querySelectorAll("td input[type=checkbox]")];
+    const count = boxes.filter((box) => box.checked).length;
+    buttons.querySelectorAll("button").forEach((button) => { button.disabled = !count; });
+    const said = buttons.querySelector("[data-selected]");
+    if (said) said.textContent = count ? `${count} selected` : "";
+  });
+  document.addEventListener("change", offered);
+  window.addEventListener("pageshow", offered);
+  ["console:added", "console:refreshed"].forEach((name) => document.addEventListener(name, offered));
+  offered();
+
   // What a trial shows comes into view: on small screens it is far below the button.
   document.addEventListener("click", (event) => {
     if (event.target.closest("[data-try]")) document.querySelector(".c-trial").scrollIntoView({ block: "nearest" });

@@ -20,11 +20,24 @@
     stop.hidden = !is;
     if (is) again.hidden = true;
   };
+  // The words in the texts of a row.
+  const mark = (text) => {
+    const [node] = text.childNodes;
+    if (!node || node.nodeType !== Node.TEXT_NODE) return;
+    const escaped = words.split(/\s+/).filter(Boolean).map((term) => term.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+    text.replaceChildren(...node.data.split(new RegExp(`(${escaped.join("|")})`, "i")).map((part, number) => {
+      if (number % 2 === 0) return part;
+      const found = document.createElement("mark");
+      found.textContent = part;
+      return found;
+    }));
+  };
   const add = (html) => {
     const holder = document.createElement("template");
     holder.innerHTML = html;
     const row = holder.content.querySelector("tr");
     document.dispatchEvent(new CustomEvent("console:added", { detail: row }));
+    row.querySelectorAll(".c-said").forEach(mark);
     body.append(row);
   };
   const send = async (tries) => {
@@ -56,8 +69,11 @@
         following = part.next || "";
         const back = part.at ? ` back to ${new Date(part.at).toLocaleString()}` : "";
         progress = `Searched ${number(part.searched)} question${part.searched === 1 ? "" : "s"}${back}, ${matches()}`;
-        state.textContent = part.next ? `${progress}…` : `${progress}. This is all.`;
+        state.textContent = `${progress}…`;
         if (part.next) continue;
+        const total = document.createElement("b");
+        total.textContent = matches();
+        state.replaceChildren(total, ` in all ${number(part.searched)} question${part.searched === 1 ? "" : "s"}.`);
         working(false);
         return;
       }

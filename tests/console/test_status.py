@@ -54,7 +54,7 @@ def test_the_status_page_reports_two_healthy_processes(
     shown = text(staff)
     assert "All is well." in shown
     assert "2 serving" in shown
-    assert shown.count(">serves</span>") == 2
+    assert shown.count(">serving</span>") == 2
     assert ">problem</span>" not in shown
     assert 'id="live" class="c-live" data-live' in shown
     content = shown[shown.index('<div id="live"') : shown.rindex("</table>")]

@@ -4,6 +4,7 @@ A page per template of `templates/` is the measure: tests/console/test_pictures.
 """
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -117,14 +118,14 @@ def _invite(page: Page) -> None:
 def _search_words(page: Page) -> None:
     page.get_by_label("Words in the question or in the answer").fill("refund")
     page.locator("[data-text-search-start]").click()
-    page.get_by_text("This is all.").wait_for()
+    page.get_by_text(re.compile("in all .* question")).wait_for()
 
 
 def _choose_calls(page: Page) -> None:
     boxes = page.locator("main tbody input[type=checkbox]")
     for number in range(2):
         boxes.nth(number).check()
-    press("Cancel the chosen…")(page)
+    press("Cancel selected…")(page)
 
 
 def _sign_out(page: Page) -> None:
@@ -171,7 +172,7 @@ SECTIONS: Final[Mapping[str, Sequence[ConsolePage]]] = {
         P("key-retire", "Retire a key", "key_retire", CONFIRM),
         P("key-destroy", "Destroy a key", "key_destroy", CONFIRM),
         P("users", "Users", "users", "users/users.html"),
-        P("user-new", "New user", "user_add", "users/user.html"),
+        P("user-new", "New user", "user_add", "users/user_new.html"),
         P("user", "User", "user", "users/user.html"),
         P("user-password", "Password link", "user_password", "users/link_form.html"),
         P(

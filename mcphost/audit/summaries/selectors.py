@@ -8,7 +8,7 @@ from typing import Final
 from uuid import UUID
 
 import orjson
-from django.db.models import Case, Q, QuerySet, Sum, Value, When
+from django.db.models import Case, Max, Q, QuerySet, Sum, Value, When
 from django.utils import timezone
 
 from mcphost.audit.models import ChangedCalls, Following, RollUp
@@ -136,6 +136,18 @@ def top(
         Ranked(tenant, name, bool(rest), calls, errors)
         for tenant, name, rest, calls, errors in first
     )
+
+
+def by_tenant(
+    tenants: frozenset[UUID], period: AnyPeriod, now: datetime
+) -> Mapping[UUID, tuple[int, int, datetime | None]]:
+    """The calls, the errors and the last call of each of these tenants that had any."""
+    follower.refresh(now)
+    rows = _totals_of(tenants).filter(_within(period, now)).values_list("tenant")
+    sums = rows.annotate(number=Sum("calls"), failed=Sum("errors"), last=Max("last_at"))
+    return {
+        tenant: (calls, errors, last) for tenant, calls, errors, last in sums.filter(number__gt=0)
+    }
 
 
 def by_target(tenant: UUID, period: AnyPeriod, now: datetime) -> Mapping[str, CallNumbers]:

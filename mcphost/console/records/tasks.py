@@ -18,6 +18,7 @@ from django.views.decorators.http import require_safe
 from mcphost.audit import call_list
 from mcphost.audit import selectors as audit
 from mcphost.audit.records import Actor
+from mcphost.audit.timeline import key_of
 from mcphost.catalogue import selectors as catalogue
 from mcphost.console.base import (
     SignedInRequest,
@@ -131,6 +132,9 @@ def task(request: SignedInRequest, tenant: Tenant, call_id: UUID) -> HttpRespons
         task=listed_task,
         may_retry=changing.may_retry(listed_task.id, tenant.pk),
         call=call,
+        question_ids={}
+        if call is None
+        else {key_of(question.entry): question.entry.id for question in call.questions},
         picture=None if call is None else picture_of(call, listed_task, timezone.now()),
         caller=audit.callers([call_id]).get(call_id, ""),
         processes=nodes.names(),

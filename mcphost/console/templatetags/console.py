@@ -8,7 +8,7 @@ from typing import Any
 
 from django import template
 from django.utils import timezone
-from django.utils.html import conditional_escape, format_html
+from django.utils.html import conditional_escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.timesince import timesince, timeuntil
 
@@ -292,7 +292,51 @@ def caller(label: str) -> SafeString:
     )
 
 
+_KINDS: Mapping[str, str] = {
+    "http": "HTTP request",
+    "script": "script",
+    "text": "text",
+    "python": "Python function",
+}
+_SERVICE_ACCOUNT = "service account "
+
+
 @register.filter
-def at(mapping: Mapping[Any, Any], key: Any) -> Any:
-    """The value of a key in a mapping, or None."""
-    return mapping.get(key)
+def kind_words(kind: str) -> str:
+    """The kind of a tool, prompt or resource, as its form names it."""
+    return _KINDS.get(kind, kind)
+
+
+@register.filter
+def owner_name(owner: str) -> str | SafeString:
+    """The owner of a token; a service account with an icon instead of its words."""
+    if not owner.startswith(_SERVICE_ACCOUNT):
+        return owner
+    return format_html(
+        '<span class="c-owner" title="{0}"><span class="material-symbols-outlined" aria-hidden="true">'
+        'smart_toy</span><span class="c-unseen">service account </span><code>{1}</code></span>',
+        owner,
+        owner.removeprefix(_SERVICE_ACCOUNT),
+    )
+
+
+@register.filter
+def highlighted(text: str, sought: str) -> SafeString:
+    """A text with each place that has what was searched for as `<mark>`."""
+    if not sought:
+        return conditional_escape(text)
+    parts = re.split(f"({re.escape(sought)})", text, flags=re.IGNORECASE)
+    return format_html_join(
+        "",
+        "{}",
+        (
+            (format_html("<mark>{}</mark>", part) if at % 2 else part,)
+            for at, part in enumerate(parts)
+        ),
+    )
+
+
+@register.filter
+def at(mapping: Mapping[Any, Any] | None, key: Any) -> Any:
+    """The value of a key in a mapping, or None; also without a mapping."""
+    return mapping.get(key) if mapping else None

@@ -42,7 +42,7 @@ _EVIDENCE: Mapping[str, str] = {
     "playground": "given in the console by a signed-in user, in a trial",
 }
 _SHORT_EVIDENCE: Mapping[str, str] = {
-    "client-asserted": "as the client says",
+    "client-asserted": "says the client",
     "observed": "no answer in time",
     "signed-in": "signed in on this server",
     "playground": "in a trial in the console",
@@ -84,7 +84,7 @@ _REFUSED: Mapping[str, str] = {
     Reason.TOO_LARGE: "larger than a valid token",
     Reason.MALFORMED: "not a token of this server",
     Reason.NOT_CANONICAL: "not in the canonical encoding",
-    Reason.UNKNOWN_KEY: "sealed with a key that is unknown or no longer opens anything",
+    Reason.UNKNOWN_KEY: "sealed with an unknown or retired key",
     Reason.NOT_AUTHENTIC: "modified, or sealed for another tenant or purpose",
     Reason.BAD_PADDING: "invalid padding",
     Reason.BAD_SALT: "the tenant's salt was destroyed",
@@ -120,8 +120,8 @@ _ACTS: Mapping[str, str] = {
     CALL_CANCELLED: "The call was cancelled",
 }
 _WHAT_REFUSED: Mapping[str, tuple[str, str]] = {
-    STATE_REFUSED: ("state", "A state was rejected"),
-    ANSWER_REFUSED: ("response", "An answer was rejected"),
+    STATE_REFUSED: ("request state", "A request state was rejected"),
+    ANSWER_REFUSED: ("answer", "An answer was rejected"),
     MESSAGE_REFUSED: ("message", "A message was blocked"),
 }
 _CLIENT_NOTICES: Mapping[str, str] = {
@@ -243,6 +243,13 @@ def question_title(key: str) -> str:
     """The author's key of a question as its title: `approve_refund` is "Approve refund"."""
     words = " ".join(key.replace("_", " ").replace("-", " ").split())
     return words[:1].upper() + words[1:] or "Question"
+
+
+@register.filter
+def version_number(label: str) -> str:
+    """The number of a version without its digest: `2+2e6258f9` is "v2"."""
+    number = label.partition("+")[0]
+    return f"v{number}" if number.isdecimal() else label
 
 
 @register.filter

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.core.exceptions import ValidationError
+from django.db.models import Q
 from django.http import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -40,6 +41,7 @@ from mcphost.console.records.filters import (
     still_open,
 )
 from mcphost.console.tenants.counts import counts
+from mcphost.console.tenants.tenant_uses import tenant_uses
 from mcphost.listings.calls import named_calls
 from mcphost.listings.input_requests import count_open
 from mcphost.tenants import services
@@ -53,7 +55,10 @@ from mcphost.vault.listing import has_salt
 PER_PAGE = 50
 RECENT = 8
 
-_SLUG_HINT = "Part of the address that clients connect to. It never changes and is never reused."
+_SLUG_HINT = (
+    "Part of the address that clients connect to, such as acme in …/t/acme/mcp. It never changes and is "
+    "never reused."
+)
 _ICON_HINT = (
     f"PNG, JPEG or WebP of at most {ICON_BYTES // 1024} KiB. Clients show it beside the name."
 )
@@ -150,8 +155,9 @@ class TenantForm(forms.ConsoleForm):
 class NewTenantForm(TenantForm):
     """The fields of a new tenant: also its slug, which never changes."""
 
-    slug = forms.text("Slug", _SLUG_HINT, placeholder="acme", autofocus=True)
-    field_order = ("slug", "title")
+    slug = forms.text("Slug", _SLUG_HINT, placeholder="acme")
+    title = forms.text("Title", "The name that users see.", autofocus=True)
+    field_order = ("title", "slug")
 
 
 class CloseForm(forms.ConsoleForm):
@@ -176,7 +182,7 @@ def listing(request: SignedInRequest) -> HttpResponseBase:
     search_text = query_text(request.GET, "q", 40)
     tenants = visible_tenants(request.user)
     if search_text:
-        tenants = tenants.filter(slug__contains=search_text.lower())
+        tenants = tenants.filter(Q(slug__icontains=search_text) | Q(title__icontains=search_text))
     page = page_by_name(tenants, "slug", request.GET, {"q": search_text}, PER_PAGE)
     return show(
         request,
@@ -186,6 +192,7 @@ def listing(request: SignedInRequest) -> HttpResponseBase:
         older=page.following,
         newer=page.previous,
         search_text=search_text,
+        numbers=tenant_uses(request.user, page.rows, timezone.now()),
         may_create=allowed(request.user, None, Permission.MANAGE_TENANT),
     )
 
@@ -208,6 +215,7 @@ def add(request: SignedInRequest) -> HttpResponseBase:
         Crumb("Tenants", reverse("admin:tenants")),
         form=form,
         verb="Create tenant",
+        back=reverse("admin:tenants"),
     )
 
 

@@ -42,6 +42,7 @@ from mcphost.identity.oauth.connections import ConnectionPage
 from mcphost.identity.selectors import TokenPage
 from mcphost.tenants.errors import InvalidError
 from mcphost.tenants.models import Membership
+from mcphost.tenants.roles import ROLE_PERMISSIONS, Permission, Role
 from mcphost.tenants.services import remove_member
 
 TITLE = "Your access"
@@ -60,6 +61,12 @@ def overview(request: SignedInRequest) -> HttpResponseBase:
         "users/you.html",
         TITLE,
         roles=[(role, mcp_url(request, role.tenant.slug)) for role in roles],
+        titles={role.tenant.slug: role.tenant.title for role in roles},
+        readable=frozenset(
+            role.tenant_id
+            for role in roles
+            if request.user.is_staff or Permission.VIEW_TOOLS in ROLE_PERMISSIONS[Role(role.role)]
+        ),
         connections=with_meanings(apps.connections),
         older_apps=_beside(request, "app_after", apps.after),
         newer_apps=_beside(request, "app_before", apps.before),

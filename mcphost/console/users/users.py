@@ -75,7 +75,10 @@ class NewPersonForm(PersonForm):
     """A new user, who chooses a password by a link."""
 
     username = forms.text(
-        "User name", "The name to sign in with. It cannot be changed later.", required=True
+        "User name",
+        "The name to sign in with. It cannot be changed later.",
+        required=True,
+        autofocus=True,
     )
     field_order = ("username",)
 
@@ -147,7 +150,13 @@ def add(request: SignedInRequest) -> HttpResponseBase:
         if made is not None:
             return account_links.show_issued(request, *made)
     return show(
-        request, "forms/form.html", "New user", users_crumb(), form=form, verb="Create user"
+        request,
+        "users/user_new.html",
+        "New user",
+        users_crumb(),
+        form=form,
+        verb="Create user and get link",
+        back=users_crumb().url,
     )
 
 

@@ -233,7 +233,7 @@ def _line(name: str, row: LineRow, facts: PlatformFacts) -> StatusLine:
 
 def _processes(facts: PlatformFacts) -> Iterator[str]:
     states = Counter(map(state_of, facts.processes))
-    yield ", ".join(f"{count} {_STATES[state]}" for state, count in states.items()) or "none"
+    yield ", ".join(f"{count} {STATES[state]}" for state, count in states.items()) or "none"
     silent = [process for process in facts.processes if not process.alive]
     if silent:
         yield (
@@ -254,7 +254,10 @@ def _processes(facts: PlatformFacts) -> Iterator[str]:
 
 def _versions(facts: PlatformFacts) -> Iterator[str]:
     versions = Counter(map(_version, facts.alive))
-    rows = (f"{version} ({count})" for version, count in sorted(versions.items()))
+    rows = (
+        f"{version} on {count} process{'' if count == 1 else 'es'}"
+        for version, count in sorted(versions.items())
+    )
     yield ", ".join(rows) or "unknown"
     if len(versions) > 1:
         newest = fact(max(facts.alive, key=lambda process: process.started_at), "version")
@@ -372,7 +375,7 @@ def _writer(facts: PlatformFacts) -> Iterator[str]:
 
 def _verification(facts: PlatformFacts) -> Iterator[str]:
     state = facts.verified
-    text = "no payload has been verified yet"
+    text = "not run yet"
     if state is None:
         yield text
         return
@@ -382,7 +385,7 @@ def _verification(facts: PlatformFacts) -> Iterator[str]:
     if state.payloads_now:
         text += f"; the present one has read {state.payloads_now:,}"
     if state.reached is not None:
-        text += f", up to entries that are {_whole(facts.now - state.reached)} old"
+        text += f"; reached entries that are {_whole(facts.now - state.reached)} old"
     yield text
     if state.wrong:
         yield (
@@ -440,12 +443,13 @@ def _workers(facts: PlatformFacts) -> Iterator[str]:
         yield "No process takes tasks: start `manage.py worker`, or set `MCPHOST_TASK_WORKER_IN_SERVER`."
 
 
-_STATES: Final = {
+STATES: Final = {
     "serves": "serving",
     "drains": "draining",
     "works": "running tasks only",
     "gone": "gone",
 }
+"""What a process does, in words."""
 
 
 def fact(process: NodeRow, *path: str) -> Any:

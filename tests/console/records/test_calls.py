@@ -188,7 +188,7 @@ def test_refused_request_states_are_listed_with_their_actual_reason(operator, st
         each.made[-1] = each.made[-1]._replace(call=None, round=None)
     told(nowhere, theirs)
     path = put(story)
-    assert "A state was rejected: of another principal" in shown(operator, path)
+    assert "A request state was rejected: of another principal" in shown(operator, path)
     assert "1 rejected" in shown(operator, CALLS)
     assert targets(operator, "?questions=refused") == ["deploy"]
     page = operator.get(REFUSALS)

@@ -80,7 +80,7 @@ def test_the_history_has_every_question_with_what_became_of_it(operator: Client,
         "Approve refund",
         "form",
         "declined",
-        "as the client says",
+        "says the client",
         "1 min 2 s",
         "complete",
     ):
@@ -162,7 +162,7 @@ def test_auditors_read_questions_and_answers_in_words_and_one_entry_records_it(
     (row,) = rows(auditor, f"{PAGE}?tool=pack")
     assert entry.facts == {"tool": "pack", "questions": [str(row.question.id)]}
     assert operator.get(f"{PAGE}payloads/").status_code == 403
-    assert "Show payloads" not in shown(operator, PAGE)
+    assert "Show texts" not in shown(operator, PAGE)
 
 
 def test_the_page_of_a_question_says_who_answered_and_what_ran_because_of_it(
@@ -172,7 +172,12 @@ def test_the_page_of_a_question_says_who_answered_and_what_ran_because_of_it(
     (row,) = rows(operator)
     path = f"{PAGE}{row.question.id}/"
     page = shown(operator, path)
-    for part in ("Approve", "accepted", "Ada's laptop", "this server did not see who answered"):
+    for part in (
+        "Question approve",
+        "accepted",
+        "Ada's laptop",
+        "this server did not see who answered",
+    ):
         assert part in page, part
     for part in ("Round 2", "1 of 1", "tool error", str(story.call.id), str(row.question.id)):
         assert part in page, part
@@ -318,8 +323,8 @@ def test_several_calls_are_cancelled_with_one_reason_and_each_is_recorded(operat
     stories = [waits(acme, f"deploy{number}", MINUTE, "a", "b") for number in range(3)]
     over = ended(acme, "over", "start; ask a; back; answer a; end")
     ids = [str(row.question.id) for row in rows(operator) if row.question.target != "deploy2"]
-    assert "Cancel the chosen…" in shown(operator, PAGE)
-    assert "Cancel the chosen…" not in shown(auditor, PAGE)
+    assert "Cancel selected…" in shown(operator, PAGE)
+    assert "Cancel selected…" not in shown(auditor, PAGE)
     assert auditor.get(f"{PAGE}cancel/", {"question": ids}).status_code == 403
     confirm = shown(operator, f"{PAGE}cancel/?{urlencode({'question': ids}, doseq=True)}")
     assert "Cancel 2 calls" in confirm

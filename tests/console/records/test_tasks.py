@@ -65,8 +65,8 @@ def test_tasks_are_listed_newest_first_with_state_process_and_questions(auditor,
     assert listed(auditor) == ["ship", "deploy"]
     text = shown(auditor, TASKS)
     assert "waiting for an answer" in text
-    assert "colour" in text
-    assert "size" not in text
+    assert "Colour" in text
+    assert "Size" not in text
     assert story.call.principal.label in text
     assert auditor.get(TASKS).context["processes"][heartbeat.id] in text
 
@@ -106,7 +106,7 @@ def test_the_page_of_a_task_has_its_questions_and_the_rounds_of_its_call(auditor
     task = task_of(story)
     a_question(task, "colour", round=2)
     text = shown(auditor, page_of(task))
-    for part in ("Round 1", "Round 2", "became a task", "waiting for an answer", "colour"):
+    for part in ("Round 1", "Round 2", "became a task", "waiting for an answer", "Colour"):
         assert part in text
     assert f"{CALLS}{story.call.id}/" in auditor.get(page_of(task)).content.decode()
     assert "Which colour?" not in text

@@ -84,7 +84,7 @@ def test_a_newcomer_joins_connects_a_client_and_answers_a_question(
     newcomer.goto("/admin/you/")
     app = newcomer.get_by_role("row").filter(has_text=CLIENT)
     expect(app).to_contain_text("live")
-    expect(app).to_contain_text("demo")
+    expect(app).to_contain_text("Demo")
     owner.goto(f"{TENANT}connect/")
     log = owner.locator(".c-attempt").filter(has_text=f"{CLIENT} for {NAME}")
     expect_connected(log, TOOL)

@@ -46,7 +46,7 @@ def test_the_page_of_a_task_updates_without_a_reload(visit: Visit, server: Serve
     assert id not in page.content()
     given = {"confirm": {"action": "accept", "content": {"confirm": True}}}
     ask(server, "tasks/update", taskId=id, inputResponses=given)
-    expect(page.locator("#live h2").first).to_contain_text("completed")  # without a reload
+    expect(page.locator("#live-state")).to_contain_text("completed")  # without a reload
     expect(page.get_by_role("link", name="Cancel…")).to_have_count(0)
 
 
