@@ -140,11 +140,12 @@ def _invite(
     return show(
         request,
         "tenants/invitation_issued.html",
-        "The invitation",
+        f"Invitation for {issued.username}",
         page_of(tenant, "members", "Members"),
         invitation=issued,
         url=url,
         email=email,
+        purpose=f"Send this link to {issued.username}; it works once.",
         sent=bool(email) and _send_invitation(tenant, request.user, email, issued, url),
     )
 
