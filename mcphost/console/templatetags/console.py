@@ -248,6 +248,12 @@ _TIME = re.compile(r"^(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d(?:\.\d+)?\+00:00$")
 
 
 @register.filter
+def target_name(facts: Mapping[str, Any]) -> str:
+    """The name of an entry's target in its facts; empty without one."""
+    return next((str(facts[key]) for key in ("user", "name", "client") if facts.get(key)), "")
+
+
+@register.filter
 def fact_pairs(facts: Mapping[str, Any], linked: object = None) -> list[tuple[str, str]]:
     """The facts of an entry as label and value, without those that its row shows elsewhere.
 
