@@ -15,7 +15,7 @@ MAX_KEYS = 8
 """Keys shown: the newest."""
 WIDTH = 1000
 ROW, BAR, LABEL_WIDTH = 28, 14, 90
-MIN_WIDTH = 3
+MIN_WIDTH = 12
 """Width of the narrowest bar, so that a short phase can be seen."""
 _TICKS = 4
 _SHORT = timedelta(hours=1)

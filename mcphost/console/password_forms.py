@@ -20,6 +20,9 @@ class ChosenPasswordForm(forms.ConsoleForm):
     def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._user = user
+        self.fields["password"].help_text = " ".join(
+            password_validation.password_validators_help_texts()
+        )
 
     def clean_password(self) -> str:
         password: str = self.cleaned_data["password"]

@@ -41,7 +41,10 @@ def _answer_person(request: HttpRequest, slug: str, link: str) -> HttpResponse:
         confirmed = links.confirm(slug, link, user.pk, user.get_username(), now)
         return _page(request, "done" if confirmed else "unknown")
     confirmation = links.confirmation(slug, link, user.pk, now)
-    return _page(request, "unknown" if confirmation is None else "asked", confirmation)
+    if confirmation is None:
+        return _page(request, "unknown")
+    # Only the client can decline; the page after "Do not confirm" explains this.
+    return _page(request, "refused" if "refuse" in request.GET else "asked", confirmation)
 
 
 def _page(

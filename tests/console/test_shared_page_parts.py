@@ -56,7 +56,7 @@ def test_error_pages_of_the_console_have_its_menu_and_links(owner: Client, path:
     page = owner.get(path)
     assert page.status_code == status
     text = page.content.decode()
-    for part in ('id="nav-sidebar"', "Where to go on", 'href="/admin/you/"'):
+    for part in ('id="nav-sidebar"', "Where to go from here", 'href="/admin/you/"'):
         assert part in text
     assert "nowhere" not in text
 

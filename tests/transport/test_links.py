@@ -65,6 +65,10 @@ def test_the_asked_user_sees_the_request_and_confirms_it_with_a_post(cast: Cast)
     ):
         assert said in page.content.decode(), said
     assert not calls.is_open(link)
+    refused = member.get(f"{path}?refuse").content.decode()
+    assert "Not confirmed" in refused
+    assert "Decline the request in your client" in refused
+    assert not calls.is_open(link)
     done = member.post(path)
     assert (done.status_code, "Thank you" in done.content.decode()) == (200, True)
     assert calls.is_open(link)

@@ -4,7 +4,7 @@ from itertools import chain
 
 from django.contrib import messages
 from django.db import transaction
-from django.db.models import Count
+from django.db.models import Count, Min
 from django.http import HttpResponseBase
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST, require_safe
@@ -30,6 +30,7 @@ def listing(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     """List the functions granted to a tenant; for staff also those that could be."""
     may_grant = allowed(request.user, tenant, Permission.GRANT_FUNCTIONS)
     rows = [row for row in selectors.functions(tenant.pk) if row.granted or may_grant]
+    rows.sort(key=lambda row: not row.granted)  # stable: the granted ones first
     search_text, state = query_text(request.GET, "q"), query_text(request.GET, "state")
     return show(
         request,
@@ -110,15 +111,19 @@ def _first_names(names: list[str]) -> str:
 @require_safe
 def all_functions(request: SignedInRequest) -> HttpResponseBase:
     """Show the tools folder: its functions, how many tenants use each, and what is broken."""
-    counted = Grant.objects.order_by().values("function").annotate(tenants=Count("tenant"))
-    uses = {row["function"]: row["tenants"] for row in counted}
+    counted = (
+        Grant.objects.order_by()
+        .values("function")
+        .annotate(tenants=Count("tenant"), first=Min("tenant__slug"))
+    )
+    uses = {row["function"]: (row["first"], row["tenants"] - 1) for row in counted}
     functions = kinds.functions()
     return show(
         request,
         "primitives/all_functions.html",
         "All Python functions",
         functions=[
-            (reference, label, WORDS[kinds.primitive_type_of(reference)], uses.get(reference, 0))
+            (reference, label, WORDS[kinds.primitive_type_of(reference)], uses.get(reference))
             for reference, label in functions
         ],
         missing=sorted(uses.keys() - dict(functions).keys()),

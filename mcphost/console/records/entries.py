@@ -77,14 +77,16 @@ def payload(request: SignedInRequest, tenant: Tenant, entry_id: UUID) -> HttpRes
     if payload_view is None:
         raise Http404
     view_on_record(request, tenant, [entry])
+    back = step_to_call(tenant, entry)
     return show(
         request,
         "records/payload.html",
-        "Payload",
+        f"Payload of {entry.target}" if entry.target else "Payload",
         page_of(tenant, "calls", "Calls"),
-        step_to_call(tenant, entry),
+        back,
         entry=entry,
         payload=payload_view,
+        back=back,
     )
 
 

@@ -233,20 +233,38 @@ def shortened(value: Any) -> Any:
     return [shortened(member) for member in value] if isinstance(value, list | tuple) else value
 
 
+@register.filter
+def without_reference(label: str, reference: str) -> str:
+    """The title in the label of a function, which ends in its name in brackets."""
+    title, _, name = label.rpartition(" (")
+    return title if title and reference.endswith(name.removesuffix(")")) else label
+
+
 # Not repeated: a version's label has its number and digest, and a user is shown as the target.
 _SHOWN_ELSEWHERE = frozenset({"digest", "number", "user"})
+_SHOWN_BY_LINK = frozenset({"call", "tool"})
 _TIME = re.compile(r"^(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d(?:\.\d+)?\+00:00$")
 """A time as entries have it; its line shows it to the minute."""
 
 
 @register.filter
-def brief(facts: Mapping[str, Any]) -> str:
-    """The facts of an entry in one line, without those that its row shows elsewhere."""
-    return ", ".join(
-        f"{name.replace('_', ' ')}: {_brief_value(name, value)}"
+def target_name(facts: Mapping[str, Any]) -> str:
+    """The name of an entry's target in its facts; empty without one."""
+    return next((str(facts[key]) for key in ("user", "name", "client") if facts.get(key)), "")
+
+
+@register.filter
+def fact_pairs(facts: Mapping[str, Any], linked: object = None) -> list[tuple[str, str]]:
+    """The facts of an entry as label and value, without those that its row shows elsewhere.
+
+    `linked`: the target is a link to the call, which names the tool.
+    """
+    shown = _SHOWN_ELSEWHERE | (_SHOWN_BY_LINK if linked else frozenset())
+    return [
+        (name.replace("_", " "), _brief_value(name, value))
         for name, value in facts.items()
-        if value not in (None, "", []) and name not in _SHOWN_ELSEWHERE
-    )
+        if value not in (None, "", []) and name not in shown
+    ]
 
 
 def _brief_value(name: str, value: Any) -> str:
@@ -284,11 +302,13 @@ def caller(label: str) -> SafeString:
     name, opened, token = label.partition(" (“")
     if not opened:
         return format_html('<bdi class="c-cut" title="{0}">{0}</bdi>', label)
+    # The caller stands above: the issuer is only of interest if it is another user.
+    token = token.removesuffix(")").removesuffix(f", issued by {name}")
     return format_html(
         '<bdi class="c-cut">{}</bdi> <bdi class="c-cut c-quiet c-fine" title="{}">“{}</bdi>',
         name,
         label,
-        token.removesuffix(")"),
+        token,
     )
 
 

@@ -146,6 +146,7 @@ def _invite(
         purpose="",
         url=url,
         email=email,
+        purpose=f"Send this link to {issued.username}; it works once.",
         sent=bool(email) and _send_invitation(tenant, request.user, email, issued, url),
     )
 

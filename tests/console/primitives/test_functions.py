@@ -78,7 +78,7 @@ def test_staff_see_loaded_missing_and_broken_functions(staff, acme, monkeypatch)
     monkeypatch.setattr(kinds.KINDS["python"], "check", lambda: [broken])
     page = staff.get("/admin/functions/")
     uses = {reference: tenants for reference, _, _, tenants in page.context["functions"]}
-    assert (uses["probe.echo"], uses["probe.write"]) == (1, 0)
+    assert (uses["probe.echo"], uses["probe.write"]) == (("acme", 0), None)
     for text in ("gone.away", "tools/broken.py:3", "SyntaxError"):
         assert text in page.content.decode()
     assert "SyntaxError" in staff.get("/admin/").content.decode()

@@ -96,7 +96,7 @@ def test_an_auditor_reads_all_payloads_of_a_call_and_each_view_is_recorded(audit
     assert sorted(viewed.facts["payloads"]) == sorted(kept)
     assert viewed.target == str(story.call.id)
     log = auditor.get("/admin/t/acme/audit-log/?area=payload").content.decode()
-    assert f"payloads: {len(kept)}<" in log
+    assert f"payloads:</dt> <dd>{len(kept)}<" in log
 
 
 def test_payloads_that_are_shown_are_unfolded(auditor: Client, story: Story) -> None:

@@ -105,7 +105,7 @@ def test_the_audit_log_shows_the_actor_and_the_changed_fields(
     page = owner.get("/admin/t/acme/audit-log/")
     entry = page.context["entries"][0][0]
     assert (entry.action, entry.actor_label) == ("tenant.updated", "owner")
-    assert "changed: instructions and title" in page.content.decode()
+    assert "<dt>changed:</dt> <dd>instructions and title</dd>" in page.content.decode()
     assert all(each.tenant == acme.tenant for each, _ in page.context["entries"])
     assert owner.get("/admin/audit-log/").status_code == 403
     everywhere = staff.get("/admin/audit-log/?tool=acme").context["entries"]
