@@ -143,7 +143,6 @@ def _invite(
         f"Invitation for {issued.username}",
         page_of(tenant, "members", "Members"),
         invitation=issued,
-        purpose="",
         url=url,
         email=email,
         purpose=f"Send this link to {issued.username}; it works once.",
