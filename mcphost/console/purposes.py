@@ -65,7 +65,7 @@ PURPOSES: Mapping[str, str] = {
     "secrets": "Values that tools send to other services: stored encrypted, shown on no page.",
     "secret_add": "Tools use a secret by its name. Its value is shown on no page.",
     "members": "The users who have a role in this tenant, and open invitations.",
-    "member_scopes": "Which protected tools this member's tokens may use.",
+    "member_scopes": "Which scopes of single tools this member's tokens may have.",
     "service_accounts": "Accounts for programs that act for no person.",
     "calls_filter_add": "A saved filter is one click away, above the list.",
     "all_calls_filter_add": "A saved filter is one click away, above the list.",
