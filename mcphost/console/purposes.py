@@ -58,7 +58,7 @@ PURPOSES: Mapping[str, str] = {
     "secret_edit": "Where the secret may be sent. Its value is shown on no page.",
     "secret_rotate": "What uses the secret sends the new value from its next call.",
     "members": "The users who have a role in this tenant, and open invitations.",
-    "member_scopes": "Which protected tools this member's tokens may use.",
+    "member_scopes": "Which scopes of single tools this member's tokens may have.",
     "service_accounts": "Accounts for programs that act for no person.",
     "calls_filter_add": "A saved filter is one click away, above the list.",
     "all_calls_filter_add": "A saved filter is one click away, above the list.",

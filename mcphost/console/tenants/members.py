@@ -244,6 +244,7 @@ def scopes(request: SignedInRequest, tenant: Tenant, user_id: int) -> HttpRespon
         conflict=editing.conflict,
         person=user,
         choices=choices,
+        purpose="Which protected tools this member's tokens may use.",
     )
 
 
