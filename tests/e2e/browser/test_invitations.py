@@ -14,7 +14,7 @@ def make_account(page: Page, name: str) -> None:
     page.goto("/admin/users/new/")
     page.get_by_label("User name").fill(name)
     page.get_by_role("button", name="Create user and get link").click()
-    expect(page.get_by_role("heading", name=f"Invitation for {name}")).to_be_visible()
+    expect(page.get_by_role("heading", name=f"For {name}")).to_be_visible()
     person = window(page)
     person.goto(page.locator("#account-link").inner_text())
     choose_password(person, "Set the password")
