@@ -183,6 +183,7 @@ def retire(request: SignedInRequest, key_id: str) -> HttpResponseBase:
             f"In all, {under} under it are lost: clients begin new sessions, and tasks fail.",
         )
         consequences = (
+            "A retired key opens nothing any more, and never seals again.",
             *(lost if under else ("No call, session or task under it is lost.",)),
             LINKS,
         )

@@ -109,8 +109,8 @@ def erase(request: SignedInRequest, tenant: Tenant, entry_id: UUID) -> HttpRespo
         back,
         final=True,
         points=(
-            "The payload of this entry is erased and cannot be recovered.",
-            "The entry itself and its commitment stay.",
+            f"What was recorded of {entry.target} at {entry.at:%Y-%m-%d %H:%M:%S} UTC is erased and cannot be recovered.",
+            "The entry itself stays, and the hash that proves what it was.",
         ),
         verb="Erase permanently",
         back=back.url,
