@@ -42,6 +42,11 @@ class PrimitiveRow:
         return self.fields.primitive_type
 
     @property
+    def version_number(self) -> int:
+        """The number of the version that was published last; 0 for none."""
+        return int(self.version.partition("+")[0] or 0)
+
+    @property
     def fingerprint(self) -> str:
         """The working copy's, by which a change says what it is based on."""
         return fingerprint(self.fields)

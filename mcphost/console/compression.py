@@ -2,9 +2,11 @@
 
 An attacker who sees the size of compressed pages, and can put text into them, can guess what else they hold. So a
 page is compressed only if its URL is listed here, because it shows no secret and no payload, and only if
-the request has no text that the page could repeat. The API has URLs of the same names: its responses have strong
-ETags, which a compressed response must not have, and the conditions of changes compare them. Django masks the CSRF token differently in each
-response, and adds random bytes to it.
+the request has no text that the page could repeat. Django masks the CSRF token differently in each response, and
+adds random bytes to it.
+
+The API has URLs of the same names. Its responses are not compressed: that would make their strong ETags weak, and
+If-Match compares strong ones only.
 """
 
 from typing import Final

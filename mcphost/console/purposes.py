@@ -54,7 +54,7 @@ PURPOSES: Mapping[str, str] = {
     "token_add": "A token lets one client act for you or for a service account.",
     "connections": "Clients that members connected by signing in with a browser.",
     "secrets": "Values that tools send to other services: stored encrypted, shown on no page.",
-    "secret_add": "Tools use a secret by its name. Nobody can read its value later.",
+    "secret_add": "Tools use a secret by its name. Its value cannot be read later.",
     "secret_edit": "Where the secret may be sent. Its value is shown on no page.",
     "secret_rotate": "What uses the secret sends the new value from its next call.",
     "members": "The users who have a role in this tenant, and open invitations.",

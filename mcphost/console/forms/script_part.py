@@ -27,8 +27,8 @@ HINTS: Final = {
     "open_world": "openWorldHint",
 }
 """The fields of the hints, by their names on the wire."""
-LEAST_LINES: Final = 10
-MOST_LINES: Final = 32
+MIN_LINES: Final = 10
+MAX_LINES: Final = 32
 """The height of the box for the code, which grows with the script between these."""
 
 _CHOICES: Final = (("", "Not said"), ("yes", "Yes"), ("no", "No"))
@@ -66,7 +66,7 @@ class ScriptPart(FormPart):
         super().__init__(*sent, initial=_starting(before) | hints)
         self.secrets = secrets
         lines = str(self["code"].value() or "").count("\n") + 1
-        self.fields["code"].widget.attrs["rows"] = min(max(lines + 2, LEAST_LINES), MOST_LINES)
+        self.fields["code"].widget.attrs["rows"] = min(max(lines + 2, MIN_LINES), MAX_LINES)
 
     @property
     def completions(self) -> Mapping[str, Any]:

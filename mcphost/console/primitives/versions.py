@@ -179,7 +179,7 @@ def roll_back(
         _roll_back_title(row, restored),
         [
             *([_SERVED_AGAIN] if row.state is PrimitiveState.DISABLED else []),
-            f"Clients get version {restored.number} of `{row.name}` instead of {_number(row.version)}.",
+            f"Clients get version {restored.number} of `{row.name}` instead of {row.version_number}.",
             "The working copy stays as it is.",
             *_trials_of(row),
             *_under_way(row, going_on=True),
@@ -193,15 +193,9 @@ def roll_back(
 
 def _roll_back_title(row: PrimitiveRow, restored: VersionRow) -> str:
     """Name the version: one that is newer than the served one is not rolled back to."""
-    served = _number(row.version)
-    if served.isdecimal() and int(served) < restored.number:
+    if row.version_number < restored.number:
         return f"Serve version {restored.number} of {row.name}"
     return f"Roll back {row.name} to version {restored.number}"
-
-
-def _number(label: str) -> str:
-    """Return the number of a version without its digest."""
-    return label.partition("+")[0]
 
 
 def _differences(row: PrimitiveRow, restored: VersionRow) -> Sequence[FieldChange]:

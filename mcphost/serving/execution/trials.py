@@ -322,7 +322,7 @@ def _tool_state(trial: TrialRequest) -> str:
     if trial.primitive is None:
         return ""
     row = catalogue.primitive(trial.primitive)
-    now = "" if row is None else f"{row.state} {row.updated_at.isoformat()} {_served(row)}"
+    now = "" if row is None else f"{row.state} {row.updated_at.isoformat()} {row.version_number}"
     if not trial.state:
         return now
     if row is None:
@@ -331,14 +331,9 @@ def _tool_state(trial: TrialRequest) -> str:
         raise TrialEndedError(f"The tool was {row.state.value}.")
     served_before = trial.tool_state.rpartition(" ")[2]
     # A trial that began before an upgrade does not have the number.
-    if served_before.isdecimal() and _served(row) < int(served_before):
+    if served_before.isdecimal() and row.version_number < int(served_before):
         raise TrialEndedError(ROLLED_BACK)
     return trial.tool_state
-
-
-def _served(row: PrimitiveRow) -> int:
-    """Return the number of the version that clients get; 0 for none."""
-    return int(row.version.partition("+")[0] or 0)
 
 
 def _turn(

@@ -29,7 +29,7 @@ async def export_orders(
     await ctx.step("count", count_orders)
     if year == CURRENT_YEAR:
         ctx.progress(1200, 4310, "1,200 of 4,310 orders")
-        await asyncio.sleep(HOUR)
+        await asyncio.Event().wait()  # it works until its server is stopped
     answer = await ctx.elicit("format", f"Which format for the orders of {year}?", Format)
     return f"The orders of {year} are exported as {answer.format}."
 
