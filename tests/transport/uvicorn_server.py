@@ -16,7 +16,8 @@ GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 class Hello:
-    """A tiny application. `/wait` answers when the test lets it; a disconnect is noted."""
+    """A tiny application. `/wait` answers when the test lets it, and so ends `/stream`; a disconnect
+    is noted."""
 
     def __init__(self) -> None:
         self.arrived = asyncio.Event()
@@ -36,6 +37,9 @@ class Hello:
         if scope["path"] == "/wait":
             await self.release.wait()
         self.headers.append(list(scope["headers"]))
+        if scope["path"] == "/stream":
+            await self._stream(send)
+            return
         if scope["path"] == "/large":
             await self._say_much(send)
             return
@@ -53,6 +57,12 @@ class Hello:
             await send({"type": "websocket.send", "bytes": LARGE})
         self.ended.append(str(event["code"]))
         self.said.set()
+
+    async def _stream(self, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"begun", "more_body": True})
+        await self.release.wait()
+        await send({"type": "http.response.body", "body": b"hello"})
 
     async def _say_much(self, send: Any) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
@@ -110,6 +120,9 @@ async def running(
         served = Running(server, app, port)
         try:
             yield served
+        except BaseException:
+            server.force_exit = True
+            raise
         finally:
             server.should_exit = True
             served.hang_up()

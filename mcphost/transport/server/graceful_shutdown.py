@@ -37,6 +37,9 @@ POLL_SECONDS = 0.05
 FRESH_SECONDS = 2.0
 """How long to wait for the first request on a new connection: a busy client opens many before it
 writes on the first one, and does not send a request again that was reset."""
+QUIET_SECONDS = 1.0
+"""How long a kept connection must have been idle before the drain closes it. Proxies use the last
+connection first: its next request may already be on its way, and a POST that meets a close fails."""
 CUT_SECONDS = 2.0
 """Limit of each step of the cut: cancelled requests send their errors, then connections close."""
 EXIT_SECONDS = 5.0
@@ -68,8 +71,12 @@ class HttpConnection(Protocol):
     def busy(self) -> bool:
         """Whether some part of an unanswered request has been received."""
 
+    @property
+    def answered_at(self) -> float:
+        """When the last response was complete, on the event loop's clock."""
+
     def answer_last(self) -> None:
-        """Close the connection once the current request has been answered."""
+        """Make a response that has not begun the last one on the connection."""
 
 
 class GracefulServer(Server):
@@ -178,18 +185,21 @@ class GracefulServer(Server):
             spent = time.monotonic() - began
             if spent >= seconds:
                 return
-            self._close_idle(fresh_too=spent >= FRESH_SECONDS)
+            self._close_idle(QUIET_SECONDS, fresh_too=spent >= FRESH_SECONDS)
             await asyncio.sleep(POLL_SECONDS)
 
     def _is_open(self) -> bool:
         rounds = len(running_tasks) + len(released_rounds)
         return bool(self.server_state.connections or self.server_state.tasks or rounds)
 
-    def _close_idle(self, *, fresh_too: bool) -> None:
+    def _close_idle(self, quiet_seconds: float, *, fresh_too: bool) -> None:
+        """Close connections that have been idle for so long, and new ones only if `fresh_too`."""
+        limit = asyncio.get_running_loop().time() - quiet_seconds
         idle = {
             connection.transport.get_extra_info("socket").fileno(): connection
             for connection in self._connections()
-            if not connection.busy and (fresh_too or not connection.fresh)
+            if not connection.busy
+            and (fresh_too if connection.fresh else connection.answered_at <= limit)
         }
         # Not those with received data that the event loop has not read yet.
         poll = select.poll()
@@ -218,7 +228,7 @@ class GracefulServer(Server):
     async def _await_end(self) -> None:
         ends = time.monotonic() + CUT_SECONDS
         while self._is_open() and time.monotonic() < ends:
-            self._close_idle(fresh_too=True)
+            self._close_idle(0, fresh_too=True)
             await asyncio.sleep(POLL_SECONDS / 5)
 
 

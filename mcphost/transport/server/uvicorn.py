@@ -286,9 +286,19 @@ class TimeoutHttpProtocol(HttpToolsProtocol):
         begun = not self.fresh and (cycle is None or cycle.scope is not self.scope)
         return begun or not self._all_answered()
 
+    @property
+    def answered_at(self) -> float:
+        """When the last response was complete, on the event loop's clock."""
+        timer = self.timeout_keep_alive_task
+        return 0.0 if timer is None else timer.when() - self.timeout_keep_alive
+
     def answer_last(self) -> None:
-        """Close the connection once the current request has been answered."""
-        if not self._all_answered():
+        """Make a response that has not begun the last one on the connection.
+
+        One that has begun says that the connection stays open, so it does: a proxy may send the next
+        request the moment it has the end of the response.
+        """
+        if not self._all_answered() and not self.cycle.response_started:
             self.cycle.keep_alive = False
 
     def send_400_response(self, msg: str) -> None:

@@ -42,6 +42,10 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
         """True: the application ends its sockets when the drain begins."""
         return True
 
+    @property
+    def answered_at(self) -> float:
+        return 0.0
+
     def answer_last(self) -> None:
         """Do nothing: a socket ends with its application."""
 

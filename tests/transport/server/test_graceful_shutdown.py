@@ -9,9 +9,10 @@ import pytest
 from mcphost.serving import shutdown
 from mcphost.transport.server import graceful_shutdown
 from mcphost.transport.server.graceful_shutdown import ShutdownTimes
-from tests.transport.uvicorn_server import GET, PATIENCE, Running, answer, end, running
+from tests.transport.uvicorn_server import GET, LAST, PATIENCE, Running, answer, end, running
 
 WAIT = GET.replace(b"/ ", b"/wait ")
+STREAM = GET.replace(b"/ ", b"/stream ")
 LONG = ShutdownTimes(notice_seconds=600, drain_seconds=600)
 
 
@@ -52,6 +53,58 @@ async def test_after_sigterm_requests_are_served_for_a_while_and_connections_are
         assert not shutdown.draining()
         signal.raise_signal(signal.SIGINT)
     assert served.app.ended == ["lifespan.startup", "lifespan.shutdown"]
+
+
+async def test_a_response_that_began_before_the_notice_leaves_its_connection_open() -> None:
+    async with running(shutdown_times=LONG) as served:
+        reader, writer = await served.line(STREAM)
+        async with asyncio.timeout(PATIENCE):
+            head = await reader.readuntil(b"begun\r\n")
+        assert b"connection: close" not in head.lower()
+        signal.raise_signal(signal.SIGTERM)
+        while b"connection: close" not in (await answer((await served.line(GET))[0])).lower():
+            assert not shutdown.draining()
+        served.app.release.set()
+        async with asyncio.timeout(PATIENCE):
+            await reader.readuntil(LAST)
+        writer.write(GET)
+        assert b"connection: close" in (await answer(reader)).lower()
+        assert await end(reader) == b""
+        signal.raise_signal(signal.SIGINT)
+
+
+async def test_the_drain_serves_connections_that_were_used_a_moment_ago(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(graceful_shutdown, "QUIET_SECONDS", 600)
+    async with running(shutdown_times=LONG) as served:
+        reader, writer = await served.line(GET)
+        await answer(reader)
+        signal.raise_signal(signal.SIGINT)
+        await _refused(served)
+        writer.write(GET)
+        assert b"connection: close" in (await answer(reader)).lower()
+        assert await end(reader) == b""
+
+
+async def test_the_drain_closes_connections_that_stay_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graceful_shutdown, "QUIET_SECONDS", 0.05)
+    async with running(shutdown_times=LONG) as served:
+        reader, _ = await served.line(GET)
+        await answer(reader)
+        signal.raise_signal(signal.SIGINT)
+        assert await end(reader) == b""
+
+
+async def _refused(served: Running) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            try:
+                _, writer = await asyncio.open_connection("127.0.0.1", served.port)
+            except ConnectionRefusedError:
+                return
+            writer.close()
+            await writer.wait_closed()
 
 
 @pytest.mark.parametrize("first", [signal.SIGTERM, signal.SIGINT])
