@@ -250,9 +250,9 @@ def question_title(key: str) -> str:
 
 @register.filter
 def version_number(label: str) -> str:
-    """The number of a version without its digest: `2+2e6258f9` is "v2"."""
+    """A version without its digest: `2+2e6258f9` is "v2", `draft+a710ec63` is "draft"."""
     number = label.partition("+")[0]
-    return f"v{number}" if number.isdecimal() else label
+    return f"v{number}" if number.isdecimal() else number
 
 
 @register.filter
