@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 from django.core.exceptions import ValidationError
-from django.db.models import Case, Model, Q, QuerySet, Value, When
+from django.db.models import Case, F, Model, Q, QuerySet, Value, When
 
 M = TypeVar("M", bound=Model)
 
@@ -36,13 +36,14 @@ def page_beside(
     """
     anchor = after or before or at
     part = Value(0) if last is None else Case(When(last, then=1), default=0)
-    query = query.annotate(part=part)
+    query = cast("QuerySet[M]", query.alias(part=part))  # the stubs forget the model
     anchor_part, created_at = None, None
     if anchor:
         # What is no id names no row.
         with suppress(ValidationError):
-            values = query.filter(pk=anchor).values_list("part", "created_at")
-            anchor_part, created_at = values.first() or (None, None)
+            row = query.annotate(of_part=F("part")).filter(pk=anchor)
+            values = row.values_list("of_part", "created_at").first()
+            anchor_part, created_at = values or (None, None)
     if anchor and created_at is None:
         return None
     newer = Q(created_at__gt=created_at) | Q(created_at=created_at, pk__lt=anchor)

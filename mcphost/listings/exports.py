@@ -33,7 +33,8 @@ MAX_ROWS: Final = 5_000
 READING_SECONDS: Final = 2.0
 """How long one request reads: of a filter that finds little, it may have read many rows in vain."""
 READ_AT_ONCE: Final = 500
-COUNTING_SECONDS: Final = 0.3
+COUNT_AT_ONCE: Final = 2_000
+COUNTING_SECONDS: Final = 1.0
 """How long the page of an export counts its rows: of more, it says how many there are at least."""
 MEDIA_TYPES: Final[Mapping[str, str]] = {"csv": "text/csv", "jsonl": "application/jsonl"}
 _FORMULA: Final = re.compile(
@@ -70,7 +71,7 @@ def count_rows(
     """Count rows after a cursor, at most `max_rows` and for at most COUNTING_SECONDS."""
     end, rows = time.monotonic() + COUNTING_SECONDS, 0
     while rows < max_rows:
-        counted = count(after, min(READ_AT_ONCE, max_rows - rows))
+        counted = count(after, min(COUNT_AT_ONCE, max_rows - rows))
         rows, after = rows + counted.rows, counted.after
         if after is None or time.monotonic() >= end:
             break

@@ -158,8 +158,7 @@ def count_input_requests(
     if stage in (OPEN, OVERDUE, EXPIRING):
         rows, after = _rows_after(filters, stage, after, limit)
         return RowCount(len(rows), after)
-    page = question_list.questions(filters, timezone.now(), after=after, limit=limit)
-    return RowCount(len(page.questions), page.after)
+    return RowCount(*question_list.count(filters, timezone.now(), after=after, limit=limit))
 
 
 def input_request_row(row: ListedInputRequest) -> Row:

@@ -291,10 +291,8 @@ def _count(exported: ExportedList, scope: ExportScope) -> RowCount:
 
 
 def _count_calls(scope: ExportScope, after: UUID | None, limit: int) -> RowCount:
-    page = call_list.calls(
-        scope.record_filter.within(scope.tenants, scope.now), scope.now, after=after, limit=limit
-    )
-    return RowCount(len(page.calls), page.after)
+    filters = scope.record_filter.within(scope.tenants, scope.now)
+    return RowCount(*call_list.count(filters, scope.now, after=after, limit=limit))
 
 
 def _read_calls(scope: ExportScope, after: UUID | None, limit: int) -> Rows:

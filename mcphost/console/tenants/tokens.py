@@ -206,7 +206,8 @@ def listing(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         states=TOKEN_STATES,
         owners=token_owners(tenant.pk, MAX_OWNERS),
         narrow=bool(active_filters),
-        **words,
+        state=words["state"],
+        owner=words["owner"],
         kept=return_links.from_here(request),
     )
 

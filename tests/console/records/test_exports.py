@@ -65,8 +65,9 @@ def test_the_page_of_an_export_says_how_many_rows_there_are_at_least(
         recorded(acme.tenant, uuid4(), target="other")
     page = "/admin/t/acme/calls/export/?tool=other"
     assert "<h2>3 calls that match</h2>" in auditor.get(page).content.decode()
+    assert "No calls match the filter." in auditor.get(f"{page}&outcome=lost").content.decode()
     monkeypatch.setattr("mcphost.listings.exports.COUNTING_SECONDS", 0)
-    monkeypatch.setattr("mcphost.listings.exports.READ_AT_ONCE", 2)
+    monkeypatch.setattr("mcphost.listings.exports.COUNT_AT_ONCE", 2)
     assert "<h2>At least 2 calls that match</h2>" in auditor.get(page).content.decode()
 
 
