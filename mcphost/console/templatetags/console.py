@@ -266,6 +266,8 @@ def fact_pairs(facts: Mapping[str, Any], linked: object = None) -> list[tuple[st
     """
     named = frozenset() if linked else frozenset(_names_target(facts)[:1])
     shown = _SHOWN_ELSEWHERE | (_SHOWN_BY_LINK if linked else named)
+    if "owner" in facts:  # which names the service account
+        shown |= {"service_account"}
     return [
         (name.replace("_", " "), _brief_value(name, value))
         for name, value in facts.items()
