@@ -176,7 +176,7 @@ def test_readings_in_a_row_are_folded_on_their_page(auditor: Client, acme: Thing
         ("payload.viewed", "ada", 0),
     ]
     text = page.content.decode()
-    assert "2 more of ada: Payload viewed" in text
+    assert "2 more like this: Payload viewed by ada" in text
     assert text.count('title="payload.viewed"') == len(actors)
 
 
