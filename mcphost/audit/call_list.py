@@ -138,6 +138,18 @@ def calls(
     return Calls(tuple(rows), page.after, page.before)
 
 
+def count(
+    filters: EntryFilter, now: datetime, *, after: UUID | None, limit: int
+) -> tuple[int, UUID | None]:
+    """How many calls the page after a cursor has, and the cursor of the next one."""
+    if filters.outcome in ("", *GROUPS) and filters.questions in ("", WITH_QUESTIONS):
+        follower.catch_up(now)
+        ids = search.find(filters, now, Cursor(after, None, limit))
+        return len(ids.ids), ids.after
+    page = calls(filters, now, after=after, limit=limit)
+    return len(page.calls), page.after
+
+
 def listed(calls: Collection[UUID], now: datetime) -> tuple[ListedCall, ...]:
     """The rows of these calls, the most recently active first."""
     summaries = CallSummary.objects.filter(call__in=calls).order_by("-last")

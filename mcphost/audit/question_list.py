@@ -94,6 +94,15 @@ def questions(
     return Questions(views, page.after, page.before)
 
 
+def count(
+    filters: QuestionFilter, now: datetime, *, after: UUID | None, limit: int
+) -> tuple[int, UUID | None]:
+    """How many questions the page after a cursor has, and the cursor of the next one."""
+    follower.catch_up(now)
+    page = find_questions(filters, now, Cursor(after, None, limit))
+    return len(page.ids), page.after
+
+
 def of_calls(calls: Collection[UUID]) -> tuple[RecordedQuestion, ...]:
     """The questions of these calls, the newest first."""
     return tuple(map(_view, QuestionSummary.objects.filter(call__in=calls).order_by("-id")))

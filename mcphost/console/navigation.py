@@ -1,7 +1,7 @@
 """The sidebar: the pages that the user may open, and the tenants, which can be searched where there are many."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,6 +51,9 @@ PLATFORM_PAGES = (
     ("Keys", "encrypted", "keys", Permission.MANAGE_KEYS),
     ("Status", "monitor_heart", "status", Permission.MANAGE_TENANT),
 )
+
+LISTED_UNDER: Mapping[str, str] = {"refusals": "calls", "all_refusals": "all_calls"}
+"""Pages without an item of their own, by their names: the item that is highlighted on them."""
 
 Group = dict[str, Any]
 
@@ -103,12 +106,13 @@ def menu(request: HttpRequest) -> Menu:
         granted, of_tenant = permissions(user, here), []
         for title, icon, name, permission in TENANT_PAGES:
             if permission in granted:
-                item = _item(title, icon, reverse(f"admin:{name}", args=[here.slug]), request)
+                link = reverse(f"admin:{name}", args=[here.slug])
+                item = _item(title, icon, link, request, name)
                 of_tenant.append({**item, "badge": numbers[name]})
         groups.append(_group(here.title, of_tenant))
     granted = permissions(user, None)
     platform = [
-        _item(title, icon, reverse(f"admin:{name}"), request)
+        _item(title, icon, reverse(f"admin:{name}"), request, name)
         for title, icon, name, permission in PLATFORM_PAGES
         if permission in granted
     ]
@@ -121,13 +125,15 @@ def _group(title: str, items: list[Group]) -> Group:
     return {"title": title, "items": items}
 
 
-def _item(title: str, icon: str, link: str, request: HttpRequest) -> Group:
+def _item(title: str, icon: str, link: str, request: HttpRequest, name: str = "") -> Group:
     # A list is highlighted also on pages below it, an overview only on its own.
     overview = link == reverse("admin:index") or link.strip("/").count("/") == 2
     below = not overview and request.path.startswith(link)
+    page = request.resolver_match.url_name if request.resolver_match else None
+    under = bool(name) and LISTED_UNDER.get(page or "") == name
     return {
         "title": title,
         "icon": icon,
         "link": link,
-        "active": request.path == link or below,
+        "active": request.path == link or below or under,
     }

@@ -23,6 +23,7 @@ from mcphost.feed.cache import MISS, Cache, Miss
 from mcphost.identity.models import Connection, RefreshToken, Token
 from mcphost.identity.oauth.connection_log import connection_use
 from mcphost.identity.pages import page_beside
+from mcphost.identity.token_filters import REVOKED, TokenFilter
 from mcphost.identity.tokens import ParsedToken, parse
 from mcphost.runtime.call import CallUser, Principal, PrincipalKind
 from mcphost.tenants.models import Membership, Tenant
@@ -284,6 +285,14 @@ def token_page(
     return _token_page(rows, after=after, before=before, at=at, limit=limit)
 
 
+def listed_tokens(
+    tenant_id: UUID, token_filter: TokenFilter, now: datetime, **beside: str
+) -> TokenPage:
+    """Return a page of the tokens that a filter selects, the revoked ones last; `beside` is as of `token_page`."""
+    rows = _issued().filter(token_filter.condition(now), tenant_id=tenant_id)
+    return _token_page(rows, limit=TOKENS_PER_PAGE, last=REVOKED, **beside)
+
+
 def own_token_page(
     user_id: int,
     *,
@@ -298,9 +307,15 @@ def own_token_page(
 
 
 def _token_page(
-    rows: QuerySet[Token], *, after: str, before: str, at: str, limit: int
+    rows: QuerySet[Token],
+    *,
+    after: str,
+    before: str,
+    at: str,
+    limit: int,
+    last: Q | None = None,
 ) -> TokenPage:
-    page = page_beside(rows, after=after, before=before, at=at, limit=limit)
+    page = page_beside(rows, after=after, before=before, at=at, limit=limit, last=last)
     if page is None:
         return TokenPage((), unknown=True)
     return TokenPage(_listings(page.rows), page.after, page.before)

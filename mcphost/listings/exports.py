@@ -9,18 +9,33 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 Row = Mapping[str, Any]
 Rows = tuple[list[Row], UUID | None]
 """Rows, and the cursor after them, None at the end."""
 
+
+class RowCount(NamedTuple):
+    """How many rows an export would have; `after` is the cursor of the rows that were not counted, if any."""
+
+    rows: int
+    after: UUID | None
+
+    @property
+    def text(self) -> str:
+        return f"{self.rows:,}"
+
+
 MAX_ROWS: Final = 5_000
 """Rows in one file. The last line says where the next one begins."""
 READING_SECONDS: Final = 2.0
 """How long one request reads: of a filter that finds little, it may have read many rows in vain."""
 READ_AT_ONCE: Final = 500
+COUNT_AT_ONCE: Final = 2_000
+COUNTING_SECONDS: Final = 1.0
+"""How long the page of an export counts its rows: of more, it says how many there are at least."""
 MEDIA_TYPES: Final[Mapping[str, str]] = {"csv": "text/csv", "jsonl": "application/jsonl"}
 _FORMULA: Final = re.compile(
     r"^(?=[\t\r\n])"
@@ -48,6 +63,19 @@ def read_rows(
         if after is None or time.monotonic() >= end:
             break
     return rows, after
+
+
+def count_rows(
+    count: Callable[[UUID | None, int], RowCount], after: UUID | None, max_rows: int
+) -> RowCount:
+    """Count rows after a cursor, at most `max_rows` and for at most COUNTING_SECONDS."""
+    end, rows = time.monotonic() + COUNTING_SECONDS, 0
+    while rows < max_rows:
+        counted = count(after, min(COUNT_AT_ONCE, max_rows - rows))
+        rows, after = rows + counted.rows, counted.after
+        if after is None or time.monotonic() >= end:
+            break
+    return RowCount(rows, after)
 
 
 def encoded_rows(

@@ -13,7 +13,7 @@ from mcphost.audit.question_list import Expiry, QuestionFilter, RecordedQuestion
 from mcphost.audit.timeline import OPEN
 from mcphost.catalogue import selectors as catalogue
 from mcphost.listings.calls import UNCERTAIN, with_task
-from mcphost.listings.exports import Row, Rows
+from mcphost.listings.exports import Row, RowCount, Rows
 from mcphost.listings.question_texts import whole_texts_of
 from mcphost.listings.stages import (
     EXPIRES_SOON,
@@ -149,6 +149,16 @@ def _rows_after(
     now = timezone.now()
     page = question_list.questions(filters, now, after=after, limit=limit)
     return [row for row in listed_rows(page.questions, now) if is_in_stage(row, stage)], page.after
+
+
+def count_input_requests(
+    filters: QuestionFilter, stage: str, after: UUID | None, limit: int
+) -> RowCount:
+    """Count at most `limit` input requests after a cursor, as an export would have them."""
+    if stage in (OPEN, OVERDUE, EXPIRING):
+        rows, after = _rows_after(filters, stage, after, limit)
+        return RowCount(len(rows), after)
+    return RowCount(*question_list.count(filters, timezone.now(), after=after, limit=limit))
 
 
 def input_request_row(row: ListedInputRequest) -> Row:

@@ -15,8 +15,6 @@ from mcphost.audit.timeline import CANCELLED, EXPIRED, LOST, OPEN, Timeline, Tim
 MAX_PARTS = 60
 """Parts drawn: the first ones."""
 MAX_KEYS = 3
-ROW, TOP, BAR = 36, 22, 10
-"""Height of a row, the position of its bar in it, and the bar's height."""
 LEAST = 0.5
 """Width of the narrowest bar in percent, so that a short round can be seen."""
 BREAK, BREAKS = 12.0, 48.0
@@ -71,13 +69,7 @@ class PartBar:
     after: timedelta
     x: str
     width: str
-    y: int
     gaps: tuple[str, ...] = ()
-    height: int = BAR
-
-    @property
-    def text_y(self) -> int:
-        return self.y - 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +88,6 @@ class CallPicture:
     bars: tuple[PartBar, ...]
     compressed: tuple[Compressed, ...]
     totals: tuple[tuple[PartType, str, timedelta], ...]
-    height: int
     unit: timedelta
     unit_width: str
     cut: bool = False
@@ -138,7 +129,7 @@ def draw(call_parts: Sequence[CallPart]) -> CallPicture | None:
         return None
     shown = call_parts[:MAX_PARTS]
     scale = _Scale(shown)
-    bars = tuple(scale.bar(part, number) for number, part in enumerate(shown))
+    bars = tuple(scale.bar(part) for part in shown)
     totals = tuple(
         (kind, LEGEND[kind], sum((part.length for part in of_kind), _NOTHING))
         for kind in PartType
@@ -149,7 +140,6 @@ def draw(call_parts: Sequence[CallPart]) -> CallPicture | None:
         bars,
         scale.compressed(),
         totals,
-        len(shown) * ROW,
         unit,
         width,
         len(call_parts) > len(shown),
@@ -264,7 +254,7 @@ class _Scale:
     def _share(self, length: timedelta) -> float:
         return self._room * (length / self._linear)
 
-    def bar(self, part: CallPart, row: int) -> PartBar:
+    def bar(self, part: CallPart) -> PartBar:
         x, end = self._places[part.start], self._places[part.end]
         width = max(LEAST, end - x)
         x = min(x, 100 - width)
@@ -274,7 +264,7 @@ class _Scale:
             if part.start <= start < part.end
         )
         after = part.start - self._first
-        return PartBar(part, after, _percent(x), _percent(width), row * ROW + TOP, gaps)
+        return PartBar(part, after, _percent(x), _percent(width), gaps)
 
     def compressed(self) -> tuple[Compressed, ...]:
         return tuple(

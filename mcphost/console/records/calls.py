@@ -252,18 +252,20 @@ def _call(tenant: Tenant, call_id: UUID) -> Timeline:
 def refusals(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     """List the request states and answers that were refused, the messages not sent, and why."""
     crumb = page_of(tenant, "calls", "Calls")
-    return _refusals(request, frozenset({tenant.pk}), crumb)
+    return _refusals(request, frozenset({tenant.pk}), "Refusals", crumb)
 
 
 @of_platform(Permission.VIEW_RECORDS)
 @require_safe
 def all_refusals(request: SignedInRequest) -> HttpResponseBase:
     """List the refusals of all tenants, for platform staff."""
-    return _refusals(request, tenants_of(RecordFilter.of(request.GET)))
+    crumb = Crumb("All calls", reverse("admin:all_calls"))
+    tenants = tenants_of(RecordFilter.of(request.GET))
+    return _refusals(request, tenants, "All refusals", crumb)
 
 
 def _refusals(
-    request: SignedInRequest, tenants: frozenset[UUID] | None, *crumbs: Crumb
+    request: SignedInRequest, tenants: frozenset[UUID] | None, title: str, crumb: Crumb
 ) -> HttpResponseBase:
     record_filter = RecordFilter.of(request.GET).only(*OF_REFUSALS)
     entry_filter = record_filter.within(tenants, timezone.now())
@@ -272,8 +274,8 @@ def _refusals(
     return show(
         request,
         "records/refusals.html",
-        "Refusals",
-        *crumbs,
+        title,
+        crumb,
         record_filter=record_filter,
         entries=named_entries(page.entries),
         older=record_filter.older(page.after),

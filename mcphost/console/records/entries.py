@@ -1,6 +1,9 @@
 """Pages for the audit log, and for the payload of one entry: reading it and erasing it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Final
 from uuid import UUID
 
 from django.contrib import messages
@@ -31,6 +34,34 @@ from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 
 PAYLOAD_VIEWED = "payload.viewed"
+READINGS: Final = frozenset({PAYLOAD_VIEWED, "questions.viewed", "questions.searched"})
+"""Actions that change nothing: many in a row are folded."""
+MIN_FOLDED: Final = 2
+"""Rows that are folded; fewer are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntryGroup:
+    """An entry of the audit log with the slug of its tenant; `rest` are further ones of the same user and action that
+    follow it directly, which the page folds."""
+
+    entry: EntryView
+    slug: str
+    rest: Sequence[tuple[EntryView, str]] = ()
+
+
+def grouped(entries: Sequence[tuple[EntryView, str]]) -> Iterator[EntryGroup]:
+    """Yield the entries of a page in their order, with those that only read folded into the first of their kind."""
+    for (action, *_), run in groupby(entries, key=lambda pair: _kind_of(pair[0])):
+        first, *rest = run
+        if action in READINGS and len(rest) >= MIN_FOLDED:
+            yield EntryGroup(*first, tuple(rest))
+        else:
+            yield from (EntryGroup(*pair) for pair in (first, *rest))
+
+
+def _kind_of(entry: EntryView) -> tuple[str, UUID | None, str, str]:
+    return entry.action, entry.tenant, entry.actor_id, entry.actor_label
 
 
 @of_tenant(Permission.VIEW_RECORDS)
@@ -54,12 +85,14 @@ def _audit_log(
     entry_filter = record_filter.within(tenants, timezone.now())
     page = selectors.verbs(entry_filter, after=record_filter.after, before=record_filter.before)
     platform = getattr(request, "tenant", None) is None
+    entries = named_entries(page.entries)
     return show(
         request,
         "records/audit_log.html",
         title,
         record_filter=record_filter,
-        entries=named_entries(page.entries),
+        entries=entries,
+        groups=list(grouped(entries)),
         older=record_filter.older(page.after),
         newer=record_filter.newer(page.before),
         pills=pills(

@@ -18,6 +18,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from mcphost.audit import call_list
 from mcphost.audit import services as audit
 from mcphost.audit.selectors import time_of
 from mcphost.console.base import (
@@ -37,7 +38,9 @@ from mcphost.listings.exports import (
     MEDIA_TYPES,
     READ_AT_ONCE,
     Row,
+    RowCount,
     Rows,
+    count_rows,
     encoded_rows,
     end_line,
     read_rows,
@@ -68,12 +71,13 @@ class ExportScope:
 @dataclass(frozen=True, slots=True)
 class ExportedList:
     """A list that can be exported. `noun` is what a row is, in the plural; `read` returns at most so many rows
-    after a cursor."""
+    after a cursor, `count` only how many they are."""
 
     noun: str
     action: str
     columns: Sequence[str]
     read: Callable[[ExportScope, UUID | None, int], Rows]
+    count: Callable[[ExportScope, UUID | None, int], RowCount]
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +190,7 @@ def export_page(
         record_filter=scope.record_filter,
         active_pills=active_pills,
         noun=exported.noun,
+        row_count=None if scope.record_filter.unknown else _count(exported, scope),
         has_texts="answer" in exported.columns,
         back=f"{crumb.url}?{query}" if query else crumb.url,
         at_once=f"{MAX_ROWS:,}",
@@ -278,8 +283,20 @@ def _read(exported: ExportedList, scope: ExportScope, after: UUID | None, max_ro
     return read_rows(read, after, max_rows, _AT_ONCE)
 
 
+def _count(exported: ExportedList, scope: ExportScope) -> RowCount:
+    def count(after: UUID | None, limit: int) -> RowCount:
+        return exported.count(scope, after, limit)
+
+    return count_rows(count, scope.record_filter.after, MAX_EXPORTED)
+
+
+def _count_calls(scope: ExportScope, after: UUID | None, limit: int) -> RowCount:
+    filters = scope.record_filter.within(scope.tenants, scope.now)
+    return RowCount(*call_list.count(filters, scope.now, after=after, limit=limit))
+
+
 def _read_calls(scope: ExportScope, after: UUID | None, limit: int) -> Rows:
     return exported_calls(scope.record_filter.within(scope.tenants, scope.now), after, limit)
 
 
-CALLS: Final = ExportedList("calls", "calls.exported", CALL_COLUMNS, _read_calls)
+CALLS: Final = ExportedList("calls", "calls.exported", CALL_COLUMNS, _read_calls, _count_calls)

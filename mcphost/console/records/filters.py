@@ -239,7 +239,7 @@ class RecordFilter:
 
     def only(self, *names: str) -> "RecordFilter":
         """Return the filter without what a list cannot be filtered by; `names` are what it can."""
-        kept = {"tenant", *names, *(_RANGE if "dates" in names else ())}
+        kept = {"tenant", *names, *(_RANGE if "period" in names else ())}
         excluded = [name for name in (*_FREE, *_FIXED, *_RANGE) if name not in kept]
         cleared: dict[str, Any] = dict.fromkeys(excluded, "")
         return replace(self, **cleared)

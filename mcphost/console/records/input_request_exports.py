@@ -19,10 +19,11 @@ from mcphost.console.records.exports import (
 )
 from mcphost.console.records.input_request_rows import filter_of, question_filter
 from mcphost.console.records.pills import OF_QUESTIONS, QUESTION_LABELS
-from mcphost.listings.exports import Rows
+from mcphost.listings.exports import RowCount, Rows
 from mcphost.listings.input_requests import (
     INPUT_REQUEST_COLUMNS,
     TEXT_COLUMNS,
+    count_input_requests,
     exported_input_requests,
     exported_with_texts,
 )
@@ -99,13 +100,20 @@ def _read(scope: ExportScope, after: UUID | None, limit: int) -> Rows:
     return exported_input_requests(filters, scope.record_filter.state, after, limit)
 
 
+def _count(scope: ExportScope, after: UUID | None, limit: int) -> RowCount:
+    filters = question_filter(scope.record_filter, scope.tenants, scope.now)
+    return count_input_requests(filters, scope.record_filter.state, after, limit)
+
+
 def _read_texts(scope: ExportScope, after: UUID | None, limit: int) -> Rows:
     assert scope.tenant is not None
     filters = question_filter(scope.record_filter, scope.tenants, scope.now)
     return exported_with_texts(filters, scope.record_filter.state, scope.tenant, after, limit)
 
 
-_PLAIN: Final = ExportedList("questions", "questions.exported", INPUT_REQUEST_COLUMNS, _read)
+_PLAIN: Final = ExportedList(
+    "questions", "questions.exported", INPUT_REQUEST_COLUMNS, _read, _count
+)
 _WITH_TEXTS: Final = ExportedList(
-    "questions", "questions.exported", (*INPUT_REQUEST_COLUMNS, *TEXT_COLUMNS), _read_texts
+    "questions", "questions.exported", (*INPUT_REQUEST_COLUMNS, *TEXT_COLUMNS), _read_texts, _count
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from django.http import HttpResponseBase
@@ -14,6 +14,7 @@ from mcphost.audit import question_list
 from mcphost.audit import services as audit
 from mcphost.audit.question_list import Questions
 from mcphost.audit.summaries import selectors as summaries
+from mcphost.audit.timeline import OPEN
 from mcphost.catalogue import selectors as catalogue
 from mcphost.console.base import (
     Crumb,
@@ -36,12 +37,17 @@ from mcphost.console.records.input_request_rows import (
 from mcphost.console.records.pills import OF_QUESTIONS, QUESTION_LABELS, pills, removals
 from mcphost.listings.input_requests import ListedInputRequest, count_overdue, listed_rows
 from mcphost.listings.question_texts import texts_of
+from mcphost.listings.stages import EXPIRING, OVERDUE
 from mcphost.tenants.access import allowed
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 
 QUESTIONS_VIEWED = "questions.viewed"
 TITLE, ALL_TITLE = "Questions", "All questions"
+OPEN_STATES: Final = (OPEN, OVERDUE, EXPIRING)
+"""The states whose lists have only open questions."""
+MAX_OPEN: Final = 100
+"""Open questions that are counted above the list."""
 
 
 @of_tenant(Permission.VIEW_RECORDS)
@@ -105,10 +111,19 @@ def _listing(
         title,
         cursor=cursor,
         may_cancel=allowed(request.user, getattr(request, "tenant", None), Permission.CANCEL_CALLS),
-        late=count_overdue(tenants, now),
+        open_count="" if record_filter.state in OPEN_STATES else _open_count(tenants, now),
+        late=0 if record_filter.state == OVERDUE else count_overdue(tenants, now),
         now=now,
         removals=list(chips) if empty else [],
     )
+
+
+def _open_count(tenants: frozenset[UUID] | None, now: datetime) -> str:
+    """Count the rows that the list of open questions has; empty if it has none."""
+    filters = question_filter(RecordFilter(state=OPEN), tenants, now)
+    page = question_list.questions(filters, now, limit=MAX_OPEN)
+    count = sum(row.is_open for row in listed_rows(page.questions, now))
+    return f"{count}+" if page.after else str(count or "")
 
 
 def _page(record_filter: RecordFilter, tenants: frozenset[UUID] | None, now: datetime) -> Questions:

@@ -35,14 +35,14 @@ _CHOICES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "period": ("Period", PERIOD_NAMES),
 }
 OF_CALLS = (
-    "period", "dates", "outcome", "tool", "principal", "client", "questions", "made_by", "words", "call",
+    "period", "outcome", "tool", "principal", "client", "questions", "made_by", "words", "call",
 )  # fmt: skip
-OF_QUESTIONS = ("period", "dates", "state", "tool", "principal", "client")
+OF_QUESTIONS = ("period", "state", "tool", "principal", "client")
 BY_LINKS = ("trace", "counted")
 """Filters that only links set. *Counted* is the period of a figure: what it counts is found, and nothing else."""
 FINDING_SECONDS = 0.05
-OF_REFUSALS = ("period", "dates", "tool", "principal", "client")
-OF_CHANGES = ("period", "dates", "area", "tool", "principal")
+OF_REFUSALS = ("period", "tool", "principal", "client")
+OF_CHANGES = ("period", "area", "tool", "principal")
 """The filters of each list, in their order."""
 PRINCIPAL_LABELS: Mapping[str, str] = {"principal": "Who"}
 """The labels of the filters of changes, as the columns of the list are called."""
@@ -109,18 +109,19 @@ def removals(
 def _pill(record_filter: RecordFilter, name: str) -> Pill:
     rest = record_filter.without(*_names(name))
     kept = tuple(rest.active_filters.items())
-    if name == "dates":
-        return Pill(name, "Dates", _dates(record_filter), rest.query, kept)
     value = getattr(record_filter, name)
     if name in _TEXTS:
         label, hint = _TEXTS[name]
         return Pill(name, label, value, rest.query, kept, value, hint)
     label, choices = _CHOICES[name]
-    return Pill(name, label, choices.get(value, value), rest.query, kept, value, "", choices)
+    shown_value = choices.get(value, value)
+    if name == "period":
+        shown_value = ", ".join(filter(None, (shown_value, _dates(record_filter))))
+    return Pill(name, label, shown_value, rest.query, kept, value, "", choices)
 
 
 def _names(name: str) -> tuple[str, ...]:
-    return ("since", "until") if name == "dates" else (name,)
+    return (name, "since", "until") if name == "period" else (name,)
 
 
 def _dates(record_filter: RecordFilter) -> str:

@@ -32,6 +32,7 @@ from mcphost.console.base import (
 from mcphost.console.records.calls import picture_of
 from mcphost.console.records.cancel_calls import CancelForm
 from mcphost.console.records.filters import page_cursor
+from mcphost.console.templatetags.questions import question_title
 from mcphost.feed import nodes
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.serving.execution.cancelling import cancel_task, retry_task
@@ -165,10 +166,11 @@ def _confirm_and_do(
         return show(
             request,
             "confirm.html",
-            f"{act.title} {listed_task.tool}",
+            f"{act.title} of {listed_task.tool}",
             page_of(tenant, "tasks", "Tasks"),
             form=form,
             final=act.reasoned,
+            explanation=_described(listed_task),
             points=act.consequences,
             verb=act.title,
             harmless=not act.reasoned,
@@ -181,6 +183,17 @@ def _confirm_and_do(
     else:
         messages.error(request, act.refused)
     return redirect(back)
+
+
+def _described(task: ListedTask) -> str:
+    """Say which task it is: what it runs, for whom, since when, and where it stands."""
+    caller = audit.callers([task.call]).get(task.call) or "an unknown caller"
+    keys = ", ".join(f"“{question_title(question.key)}”" for question in task.open)
+    waiting = f", and waits for an answer to {keys}" if keys else ""
+    return (
+        f"`{task.tool}` was started by {caller} at {task.created_at:%Y-%m-%d %H:%M:%S} UTC. "
+        f"It is in round {task.round}{waiting}."
+    )
 
 
 def _task(tenant: Tenant, call_id: UUID) -> ListedTask:

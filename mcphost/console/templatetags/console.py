@@ -250,7 +250,12 @@ _TIME = re.compile(r"^(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d(?:\.\d+)?\+00:00$")
 @register.filter
 def target_name(facts: Mapping[str, Any]) -> str:
     """The name of an entry's target in its facts; empty without one."""
-    return next((str(facts[key]) for key in ("user", "name", "client") if facts.get(key)), "")
+    return next((str(facts[key]) for key in _names_target(facts)), "")
+
+
+def _names_target(facts: Mapping[str, Any]) -> list[str]:
+    """The facts that name the target of an entry, the one that its row shows first."""
+    return [key for key in ("user", "name", "client") if facts.get(key)]
 
 
 @register.filter
@@ -259,7 +264,10 @@ def fact_pairs(facts: Mapping[str, Any], linked: object = None) -> list[tuple[st
 
     `linked`: the target is a link to the call, which names the tool.
     """
-    shown = _SHOWN_ELSEWHERE | (_SHOWN_BY_LINK if linked else frozenset())
+    named = frozenset() if linked else frozenset(_names_target(facts)[:1])
+    shown = _SHOWN_ELSEWHERE | (_SHOWN_BY_LINK if linked else named)
+    if "owner" in facts:  # which names the service account
+        shown |= {"service_account"}
     return [
         (name.replace("_", " "), _brief_value(name, value))
         for name, value in facts.items()

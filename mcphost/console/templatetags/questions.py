@@ -52,7 +52,7 @@ _FATES: Mapping[str, tuple[str, str]] = {
     timeline.EXPIRED: ("warn", "expired"),
     timeline.LOST: ("bad", "lost"),
     timeline.REPEATED: ("warn", "no answer"),
-    timeline.STOPPED: ("plain", "cancelled by an operator"),
+    timeline.STOPPED: ("stopped", "cancelled by an operator"),
     timeline.NEVER: ("warn", "never answered"),
     timeline.INVALID: ("bad", "invalid"),
     timeline.UNASKED: ("warn", "not requested"),
@@ -62,9 +62,9 @@ _FATES: Mapping[str, tuple[str, str]] = {
     audit_records.YIELDED: ("info", "moved to another process"),
     audit_records.DEFERRED: ("info", "became a task"),
     audit_records.CANCELLED: ("plain", "cancelled"),
-    timeline.DECLINED: ("plain", "declined"),
-    FailureKind.TOOL_ERROR: ("warn", "tool error"),
-    FailureKind.INVALID_ARGUMENTS: ("warn", "invalid arguments"),
+    timeline.DECLINED: ("declined", "declined"),
+    FailureKind.TOOL_ERROR: ("bad", "tool error"),
+    FailureKind.INVALID_ARGUMENTS: ("bad", "invalid arguments"),
     FailureKind.INVALID_RESULT: ("bad", "invalid result"),
     FailureKind.TIMED_OUT: ("bad", "timed out"),
     FailureKind.OVERLOADED: ("bad", "server overloaded"),
@@ -76,7 +76,7 @@ _FATES: Mapping[str, tuple[str, str]] = {
     listing.WAITING: ("info", "task waiting for an answer"),
     "accept": ("good", "accepted"),
     "received": ("good", "answered"),
-    "decline": ("plain", "declined"),
+    "decline": ("declined", "declined"),
     "cancel": ("plain", "cancelled"),
     "failed": ("bad", "failed"),
 }
@@ -250,9 +250,9 @@ def question_title(key: str) -> str:
 
 @register.filter
 def version_number(label: str) -> str:
-    """The number of a version without its digest: `2+2e6258f9` is "v2"."""
+    """A version without its digest: `2+2e6258f9` is "v2", `draft+a710ec63` is "draft"."""
     number = label.partition("+")[0]
-    return f"v{number}" if number.isdecimal() else label
+    return f"v{number}" if number.isdecimal() else number
 
 
 @register.filter

@@ -32,8 +32,9 @@ from mcphost.console.return_links import list_url, list_with
 from mcphost.console.tenants import clients
 from mcphost.identity import selectors, service_accounts, services
 from mcphost.identity.oauth.addresses import public_url
-from mcphost.identity.selectors import TokenListing
+from mcphost.identity.selectors import TokenListing, TokenPage
 from mcphost.identity.services import IssuedToken, TokenRequest
+from mcphost.identity.token_filters import TOKEN_STATES, TokenFilter, token_owners
 from mcphost.tenants.models import Membership, Tenant
 from mcphost.tenants.roles import (
     CALL_TOOLS,
@@ -47,6 +48,8 @@ from mcphost.tenants.roles import (
     may_take,
 )
 
+MAX_OWNERS: Final = 100
+"""Owners that the filter suggests."""
 EXPIRIES = (("7", "in a week"), ("30", "in 30 days"), ("90", "in 90 days"), ("365", "in a year"))
 AUDIENCES = (
     (Audience.MCP.value, "MCP clients of this tenant"),
@@ -180,18 +183,31 @@ def _scopes(tenant: Tenant) -> forms.Choices:
 @of_tenant(Permission.MANAGE_TOKENS)
 @require_safe
 def listing(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
-    """List all tokens, newest first, including those that no longer work."""
+    """List tokens, newest first, and last those that are revoked."""
     now = timezone.now()
-    after, before, at = (query_text(request.GET, name) for name in ("after", "before", "at"))
-    page = selectors.token_page(tenant.pk, after=after, before=before, at=at)
+    words = {name: query_text(request.GET, name) for name in ("state", "owner")}
+    beside = {name: query_text(request.GET, name) for name in ("after", "before", "at")}
+    token_filter = TokenFilter(**words, also=query_text(request.GET, return_links.CHANGED))
+    if words["state"] in ("", *TOKEN_STATES):
+        page = selectors.listed_tokens(tenant.pk, token_filter, now, **beside)
+        beside_row = next(filter(None, beside.values()), "")
+        problem = f"There is no page “{beside_row}”." if page.unknown else ""
+    else:
+        page, problem = TokenPage(()), f"The filter “State” has no value “{words['state']}”."
+    active_filters = {name: value for name, value in words.items() if value}
     return show(
         request,
         "tenants/tokens.html",
         "Tokens",
         tokens=[(token, token.state(now)) for token in page.tokens],
-        unknown=(after or before or at) if page.unknown else "",
-        older=page.after and urlencode({"after": page.after}),
-        newer=page.before and urlencode({"before": page.before}),
+        problem=problem,
+        older=page.after and urlencode({**active_filters, "after": page.after}),
+        newer=page.before and urlencode({**active_filters, "before": page.before}),
+        states=TOKEN_STATES,
+        owners=token_owners(tenant.pk, MAX_OWNERS),
+        narrow=bool(active_filters),
+        state=words["state"],
+        owner=words["owner"],
         kept=return_links.from_here(request),
     )
 
@@ -319,7 +335,7 @@ def revoke(request: SignedInRequest, tenant: Tenant, token_id: str) -> HttpRespo
         stolen = bool(request.POST.get("stolen"))
         services.revoke(tenant.pk, token_id, actor=actor(request), stolen=stolen)
         messages.success(request, f"“{token.name}” is revoked.")
-        return redirect(list_url(request, page.url, row=f"token-{token_id}"))
+        return redirect(list_url(request, page.url, row=f"token-{token_id}", changed=token_id))
     return show(
         request,
         "confirm.html",

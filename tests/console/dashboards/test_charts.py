@@ -1,9 +1,12 @@
 """Tests of charts: their table has the numbers that are drawn, at their places."""
 
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
+from django.conf import settings
 from django.template.loader import render_to_string
 
 from mcphost.console.dashboards.charts import (
@@ -19,6 +22,7 @@ from mcphost.console.dashboards.scales import (
     count_scale,
     grouped,
 )
+from mcphost.listings.stages import STAGES
 
 START = datetime(2026, 5, 4, 22, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -65,3 +69,18 @@ def test_an_empty_chart_is_replaced_by_a_sentence(chart: Chart) -> None:
     assert "Nothing in this period." in drawn
     assert "c-plot" not in drawn
     assert "<table" not in drawn
+
+
+def test_each_state_of_questions_has_one_colour_for_all_charts_and_bars() -> None:
+    """Bars, charts and legends share the classes; badges share the names of the colours."""
+    static = Path(settings.STATICFILES_DIRS[0]) / "console"
+    tones = dict(
+        re.findall(
+            r"\.c-tone-(\w+) \{ --tone: var\((--tone-\w+)\); \}",
+            (static / "charts.css").read_text(),
+        )
+    )
+    assert set(tones) == set(STAGES)
+    assert tones["declined"] != tones["cancelled"]
+    for colours in re.findall(r"--tone-good.*", (static / "console.css").read_text()):
+        assert {name for name in tones.values() if f"{name}:" in colours} == set(tones.values())

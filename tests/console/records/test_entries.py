@@ -153,3 +153,41 @@ def test_a_search_that_stops_early_links_to_its_next_page(operator, acme, monkey
     assert more in text
     assert "No matching " not in text
     assert f'href="?{escape(early.context["older"])}"' in text
+
+
+def test_readings_in_a_row_are_folded_on_their_page(auditor: Client, acme: Things) -> None:
+    """A change is never folded, nor is what another user did."""
+    ada, ben = (Actor("user", name, name) for name in ("ada", "ben"))
+    actors = [ada, ben, ben, ada, ada, ada]
+    for actor in actors:
+        record("payload.viewed", actor=actor, tenant=acme.tenant, target="read")
+    for _ in range(3):
+        record("tool.published", actor=ada, tenant=acme.tenant, target="read")
+    page = auditor.get("/admin/t/acme/audit-log/?tool=read")
+    assert len(page.context["entries"]) == len(actors) + 3
+    groups = [
+        (group.entry.action, group.entry.actor_label, len(group.rest))
+        for group in page.context["groups"]
+    ]
+    assert groups == [
+        *[("tool.published", "ada", 0)] * 3,
+        ("payload.viewed", "ada", 2),
+        *[("payload.viewed", "ben", 0)] * 2,
+        ("payload.viewed", "ada", 0),
+    ]
+    text = page.content.decode()
+    assert "2 more like this: Payload viewed by ada" in text
+    assert text.count('title="payload.viewed"') == len(actors)
+
+
+@pytest.mark.parametrize(
+    ("path", "listed"),
+    [("/admin/t/acme/refusals/", CALLS), ("/admin/refusals/", "/admin/calls/")],
+)
+def test_refusals_are_reached_from_calls_and_lead_back(
+    staff: Client, acme: Things, path: str, listed: str
+) -> None:
+    page = staff.get(path).content.decode()
+    assert f'<a href="{listed}" aria-current="true">' in page
+    crumbs = page.partition('aria-label="Breadcrumb"')[2].partition("</nav>")[0]
+    assert f'<a href="{listed}">' in crumbs

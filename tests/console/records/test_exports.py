@@ -55,6 +55,20 @@ def test_an_export_applies_the_filter_of_the_list(auditor: Client, acme: Things)
     page = auditor.get("/admin/t/acme/calls/export/?tool=other").content.decode()
     assert 'href="../export.csv?tool=other"' in page
     assert 'data-query="tool=other"' in page
+    assert "<h2>1 call that matches</h2>" in page
+
+
+def test_the_page_of_an_export_says_how_many_rows_there_are_at_least(
+    auditor: Client, acme: Things, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(3):
+        recorded(acme.tenant, uuid4(), target="other")
+    page = "/admin/t/acme/calls/export/?tool=other"
+    assert "<h2>3 calls that match</h2>" in auditor.get(page).content.decode()
+    assert "No calls match the filter." in auditor.get(f"{page}&outcome=lost").content.decode()
+    monkeypatch.setattr("mcphost.listings.exports.COUNTING_SECONDS", 0)
+    monkeypatch.setattr("mcphost.listings.exports.COUNT_AT_ONCE", 2)
+    assert "<h2>At least 2 calls that match</h2>" in auditor.get(page).content.decode()
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def test_each_active_filter_is_a_chip_that_removes_only_itself(auditor: Client, 
     assert removed_by(auditor, "") == {}
     found = removed_by(auditor, "?tool=a%20b&client=x&since=2026-01-01")
     assert found == {
-        "Dates": f"{CALLS}?tool=a+b&client=x",
+        "Period": f"{CALLS}?tool=a+b&client=x",
         "Target": f"{CALLS}?client=x&since=2026-01-01",
         "Client": f"{CALLS}?tool=a+b&since=2026-01-01",
     }
@@ -168,7 +168,7 @@ def test_the_audit_log_and_refusals_are_limited_to_dates_of_a_time_zone(cast, br
     assert ids(client, path, f"{day}&zone=Asia/Tokyo") == [late]
     assert ids(client, path, "since=2026-03-01T11:00&until=2026-03-01T13:00") == [early]
     assert removed_by(client, "?tool=t&since=2026-03-01", path) == {
-        "Dates": f"{path}?tool=t",
+        "Period": f"{path}?tool=t",
         "Target": f"{path}?since=2026-03-01",
     }
 

@@ -83,6 +83,13 @@ def test_an_export_applies_the_filter_and_says_what_was_erased(auditor, acme):
     assert f'href="{PAGE}export/?tool=refund"' in page
     page = auditor.get(f"{PAGE}export/?tool=refund").content.decode()
     assert "It contains questions and answers" in page
+    assert "<h2>1 question that matches</h2>" in page
+    assert (
+        "<h2>2 questions that match</h2>"
+        in auditor.get(f"{PAGE}export/?tool=deploy").content.decode()
+    )
+    assert "<h2>All 3 questions</h2>" in auditor.get(f"{PAGE}export/").content.decode()
+    assert "No questions match the filter." in auditor.get(f"{PAGE}export/?tool=x").content.decode()
 
 
 def test_no_cell_of_an_answer_is_a_formula(auditor: Client, acme: Things) -> None:

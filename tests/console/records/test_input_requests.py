@@ -123,6 +123,21 @@ def test_each_filter_narrows_the_list_and_texts_of_questions_stay_hidden(operato
     assert "has no value “nonsense”" in shown(auditor, f"{PAGE}?state=nonsense")
 
 
+def test_open_questions_are_counted_above_the_list_and_not_in_lists_of_them(
+    operator: Client, staff: Client, acme: Things, globex: Things
+) -> None:
+    waits(globex, "other", MINUTE)
+    assert " open: " not in shown(operator, PAGE)
+    for target in ("first", "second"):
+        waits(acme, target, MINUTE)
+    page = shown(operator, f"{PAGE}?tool=first")
+    assert "2 open: waiting for an answer. Show them" in page
+    assert page.count("waiting for an answer") == 2
+    assert " open: " not in shown(operator, f"{PAGE}?state=open")
+    assert "3 open: " in shown(staff, "/admin/input-requests/")
+    assert "2 open: " in shown(staff, "/admin/input-requests/?tenant=acme")
+
+
 def test_an_answer_that_a_task_has_counts_before_its_next_round(
     operator: Client, acme: Things
 ) -> None:

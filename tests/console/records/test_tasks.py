@@ -89,6 +89,17 @@ def test_retry_is_offered_for_runnable_tasks_only(operator: Client, acme: Things
     }
 
 
+def test_cancelling_and_retrying_say_which_task_it_is(operator: Client, acme: Things) -> None:
+    task = a_task(acme.tenant)
+    a_question(task, "approve_refund", author_key="approve_refund")
+    page = operator.get(f"{page_of(task)}cancel/").content.decode()
+    assert f"Cancel task of {task.tool}" in page
+    started = f"{task.created_at:%Y-%m-%d %H:%M:%S} UTC"
+    assert f"<code>{task.tool}</code> was started by an unknown caller at {started}." in page
+    assert "waits for an answer to “Approve refund”." in page
+    assert "It is in round" in operator.get(f"{page_of(task)}retry/").content.decode()
+
+
 def test_task_pages_show_no_sealed_data_and_no_task_id(auditor: Client, acme: Things) -> None:
     """The id of an anonymous caller's task is all that it takes to follow the task."""
     task = a_task(acme.tenant)

@@ -8,7 +8,7 @@ from django.utils import timezone
 from mcphost.audit.models import Entry
 from mcphost.identity.models import Token
 from mcphost.identity.selectors import authenticate
-from mcphost.identity.service_accounts import create
+from mcphost.identity.service_accounts import create, disable
 from mcphost.identity.services import FOR_ONESELF
 from mcphost.tenants.roles import Audience
 from tests.cast import Cast
@@ -87,11 +87,71 @@ def test_a_revoked_token_is_listed_as_revoked(owner: Client, acme: Things) -> No
     path = f"{TOKENS}{acme.token}/revoke/"
     assert owner.get(TOKENS).content.decode().count("without consent") == 1
     assert "stops working immediately" in owner.get(path).content.decode()
-    back = f"{TOKENS}?at={acme.token}#token-{acme.token}"
+    back = f"{TOKENS}?at={acme.token}&changed={acme.token}#token-{acme.token}"
     assert owner.post(path)["Location"] == back
     assert Token.objects.get(pk=acme.token).revoked_at is not None
     states = {token.id: state for token, state in owner.get(TOKENS).context["tokens"]}
     assert states[acme.token] == "revoked"
+
+
+def names(client: Client, query: str = "") -> list[str]:
+    return [token.name for token, _ in client.get(f"{TOKENS}{query}").context["tokens"]]
+
+
+def test_tokens_are_filtered_by_state_and_owner_and_the_revoked_ones_are_last(
+    owner: Client, cast: Cast, acme: Things
+) -> None:
+    account = create(cast.acme.id, "nightly", actor=ACTOR)
+    for name, user in (("first", str(account)), ("second", str(cast.owner.user.pk))):
+        owner.post(NEW, form(cast, name=name, owner=user))
+    first = Token.objects.get(name="first")
+    every = names(owner)
+    assert every[:2] == ["second", "first"]
+    owner.post(f"{TOKENS}{first.pk}/revoke/")
+    assert names(owner) == [*(name for name in every if name != "first"), "first"]
+    assert names(owner, "?state=revoked") == ["first"]
+    assert names(owner, "?owner=night") == ["first"]
+    assert names(owner, "?owner=night&state=live") == []
+    assert "first" not in names(owner, "?state=live")
+    assert "first" in names(owner, f"?state=live&changed={first.pk}")
+    Token.objects.filter(name="second").update(expires_at=timezone.now())
+    assert names(owner, "?state=expired") == ["second"]
+    disable(cast.acme.id, account, actor=ACTOR)
+    other = owner.post(NEW, form(cast, name="third")).context["token"]
+    Token.objects.filter(pk=other.id).update(owner=None, membership=None, service_account=account)
+    assert names(owner, "?state=disabled") == ["third"]
+    Token.objects.filter(pk=other.id).update(owner=cast.owner.user, service_account=None)
+    assert names(owner, "?state=orphaned") == ["third"]
+    for token, state in owner.get(TOKENS).context["tokens"]:
+        assert token.name in names(owner, f"?state={state}")
+    assert "has no value “x”" in owner.get(f"{TOKENS}?state=x").content.decode()
+    assert "No matching tokens" in owner.get(f"{TOKENS}?owner=nobody").content.decode()
+
+
+def test_pages_of_tokens_have_the_revoked_ones_last(
+    owner: Client, cast: Cast, acme: Things, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcphost.identity.selectors.TOKENS_PER_PAGE", 1)
+    every, query = [], ""
+    owner.post(NEW, form(cast, name="newest"))
+    newest = Token.objects.get(name="newest")
+    owner.post(f"{TOKENS}{newest.pk}/revoke/")
+    while True:
+        page = owner.get(f"{TOKENS}?{query}").context
+        every += [token.name for token, _ in page["tokens"]]
+        if not page["older"]:
+            break
+        query = page["older"]
+    assert every[-1] == "newest"
+    assert (
+        len(every)
+        == len(set(every))
+        == Token.objects.filter(tenant=cast.acme.id, connection=None).count()
+    )
+    before = owner.get(f"{TOKENS}?{page['newer']}").context
+    assert [token.name for token, _ in before["tokens"]] == [every[-2]]
+    at = owner.get(f"{TOKENS}?at={newest.pk}").context
+    assert [token.name for token, _ in at["tokens"]] == ["newest"]
 
 
 def test_owners_renew_tokens_of_service_accounts_and_no_other_users(owner, cast, acme):

@@ -218,7 +218,7 @@ def test_filter_menus_and_the_export_page_have_no_accessibility_violations(
     page.wait_for_url("**/calls/?tool=add")
     page.locator(".c-pill-saved summary").click()
     expect(page.get_by_role("link", name="Additions", exact=True)).to_be_visible()
-    page.locator(".c-pill summary", has_text="Dates").click()
+    page.locator(".c-pill summary", has_text="Period").click()
     expect(page.get_by_role("button", name="Apply")).to_be_visible()
     assert violations_of(page, axe, RULES["light"]) == []
     page.goto(f"{TENANT}calls/export/?tool=add")
