@@ -193,7 +193,7 @@ SECTIONS: Final[Mapping[str, Sequence[ConsolePage]]] = {
             "connect:demo",
             "connect.html",
             _run_doctor,
-            part="#connection-log",
+            part="#doctor",
         ),
         P("settings", "Settings", "settings", "tenants/tenant_form.html"),
         P("close", "Close a tenant", "close", CONFIRM),
