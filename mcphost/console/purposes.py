@@ -60,6 +60,7 @@ PURPOSES: Mapping[str, str] = {
     "members": "The users who have a role in this tenant, and open invitations.",
     "member_scopes": "Which scopes of single tools this member's tokens may have.",
     "service_accounts": "Accounts for programs that act for no person.",
+    "service_account_add": "It has at most the rights of a member. Owners issue its tokens.",
     "calls_filter_add": "A saved filter is one click away, above the list.",
     "all_calls_filter_add": "A saved filter is one click away, above the list.",
     "input_requests_filter_add": "A saved filter is one click away, above the list.",

@@ -230,6 +230,12 @@ SECTIONS: Final[Mapping[str, Sequence[ConsolePage]]] = {
             "service_accounts",
             "tenants/service_accounts.html",
         ),
+        P(
+            "service-account-new",
+            "New service account",
+            "service_account_add",
+            FORM,
+        ),
         P("service-account-remove", "Remove a service account", "service_account_remove", CONFIRM),
         P("tokens", "Tokens", "tokens", "tenants/tokens.html"),
         P("token-new", "New token", "token_add", "tenants/token_form.html"),

@@ -19,6 +19,7 @@ _TIME_STEPS: Sequence[tuple[timedelta, str]] = (
     (timedelta(hours=12), "%a %H:%M"),
     (timedelta(days=1), "%a %-d"),
     (timedelta(days=5), "%-d %b"),
+    (timedelta(days=10), "%-d %b"),
     (timedelta(days=30), "%-d %b"),
     (timedelta(days=90), "%b %Y"),
     (timedelta(days=365), "%b %Y"),
