@@ -183,8 +183,8 @@ def retire(request: SignedInRequest, key_id: str) -> HttpResponseBase:
             f"In all, {under} under it are lost: clients begin new sessions, and tasks fail.",
         )
         consequences = (
-            "A retired key opens nothing any more, and never seals again.",
-            *(lost if under else ("No call, session or task under it is lost.",)),
+            f"The key opens nothing any more{_otherwise(row)}.",
+            *(lost if under else ("No call, session or task goes on under it, so none is lost.",)),
             LINKS,
         )
         done = f"{row.id} is retired. It no longer opens anything: {under} are lost."
@@ -193,12 +193,20 @@ def retire(request: SignedInRequest, key_id: str) -> HttpResponseBase:
         lambda: lifecycle.retire(row.id, actor(request), was=query_text(request.POST, "was")),
         refusal=_refusal(row, KeyVerb.RETIRE),
         done=lambda made: done,
-        title=f"Retire {row.id}",
+        title=f"Retire the key {row.id}",
         bound={"was": row.state.value},
         key=row.id,
-        verb=f"Retire {row.id}",
+        verb="Retire the key",
+        final=True,
         points=consequences,
     )
+
+
+def _otherwise(row: KeyRow) -> str:
+    """Say when a key would retire by itself."""
+    if row.until is None:
+        return ""
+    return f". It would retire by itself on {row.until:%Y-%m-%d at %H:%M} UTC, when all that it sealed has expired"
 
 
 @of_platform(Permission.MANAGE_KEYS)
