@@ -22,7 +22,7 @@ PURPOSES: Mapping[str, str] = {
     "status": "The state of all processes, and of what they need.",
     "users": "The accounts that can sign in. Roles in tenants are given by invitation.",
     "user_add": "You get a link to send; the person chooses a password there. An owner then invites the user to a tenant.",
-    "user": "The account's details and roles.",
+    "user": "The account's details, its roles, and the tokens and apps that act for it.",
     "tenant": "How this MCP server is used, what needs attention, and its latest calls.",
     "connect": "The address, and how each client connects.",
     "settings": "How this tenant presents itself, who may connect, and its limits.",

@@ -91,10 +91,10 @@ def payload(request: SignedInRequest, tenant: Tenant, entry_id: UUID) -> HttpRes
     )
 
 
-_CONTENT: Final = "The arguments and the result of a call"
+_CONTENT: Final = "the arguments and the result of a call"
 _CONTENTS: Final[Mapping[str, str]] = {
-    QUESTION_ASKED: "A question",
-    ANSWER_RECEIVED: "An answer to a question",
+    QUESTION_ASKED: "a question",
+    ANSWER_RECEIVED: "an answer to a question",
 }
 
 
@@ -117,7 +117,10 @@ def erase(request: SignedInRequest, tenant: Tenant, entry_id: UUID) -> HttpRespo
         back,
         final=True,
         points=(
-            f"{_CONTENTS.get(entry.action, _CONTENT)} of `{entry.target}`, recorded at {entry.at:%Y-%m-%d %H:%M:%S} UTC: the text is erased from this server.",
+            (
+                f"Erased from this server: {_CONTENTS.get(entry.action, _CONTENT)} of `{entry.target}`, recorded at "
+                f"{entry.at:%Y-%m-%d %H:%M:%S} UTC."
+            ),
             "No auditor can read it any more, and no search finds it.",
             "The entry itself stays, and the hash that proves what it was.",
         ),

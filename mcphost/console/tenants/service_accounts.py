@@ -99,7 +99,7 @@ def remove(request: SignedInRequest, tenant: Tenant, account_id: UUID) -> HttpRe
     return show(
         request,
         "confirm.html",
-        f"Remove {account.name}",
+        f"Remove the service account {account.name}",
         page_of(tenant, "service_accounts", TITLE),
         final=True,
         points=(
