@@ -88,8 +88,8 @@ def draw(keys: Sequence[KeyRow], now: datetime) -> Picture | None:
 
 def _bar(phase: KeyPhase, index: int, share: Callable[[datetime], float]) -> Bar:
     width = max(MIN_WIDTH, share(phase.end) - share(phase.start))
-    left = min(share(phase.start), 100 - width)
-    return Bar(phase, _percent(left), index * ROW + (ROW - BAR) // 2, _percent(width))
+    bar_start = min(share(phase.start), 100 - width)
+    return Bar(phase, _percent(bar_start), index * ROW + (ROW - BAR) // 2, _percent(width))
 
 
 def _ticks(start: datetime, end: datetime) -> Sequence[Tick]:

@@ -182,8 +182,13 @@ def retire(request: SignedInRequest, key_id: str) -> HttpResponseBase:
             f"{_first_upper(row.waiting)}: answers to them will be rejected, and the calls have to be repeated.",
             f"In all, {under} under it are lost: clients begin new sessions, and tasks fail.",
         )
+        by_itself = (
+            f" It would retire by itself on {row.until:%Y-%m-%d at %H:%M} UTC, when all that it sealed has expired."
+            if row.until
+            else ""
+        )
         consequences = (
-            f"The key opens nothing any more{_otherwise(row)}.",
+            f"The key opens nothing any more.{by_itself}",
             *(lost if under else ("No call, session or task goes on under it, so none is lost.",)),
             LINKS,
         )
@@ -200,13 +205,6 @@ def retire(request: SignedInRequest, key_id: str) -> HttpResponseBase:
         final=True,
         points=consequences,
     )
-
-
-def _otherwise(row: KeyRow) -> str:
-    """Say when a key would retire by itself."""
-    if row.until is None:
-        return ""
-    return f". It would retire by itself on {row.until:%Y-%m-%d at %H:%M} UTC, when all that it sealed has expired"
 
 
 @of_platform(Permission.MANAGE_KEYS)

@@ -96,6 +96,8 @@ def remove(request: SignedInRequest, tenant: Tenant, account_id: UUID) -> HttpRe
         services.remove(tenant.pk, account_id, actor=actor(request))
         messages.success(request, f"Service account {account.name} is removed.")
         return redirect("admin:service_accounts", tenant.slug)
+    used_at = account.last_used_at
+    last_use = "never" if used_at is None else f"{used_at:%Y-%m-%d %H:%M} UTC"
     return show(
         request,
         "confirm.html",
@@ -104,7 +106,7 @@ def remove(request: SignedInRequest, tenant: Tenant, account_id: UUID) -> HttpRe
         final=True,
         points=(
             f"Programs that call {tenant.title} as `{account.name}` stop working at once.",
-            f"{_tokens(account.live_tokens)} Last used: {_last_use(account)}.",
+            f"{_tokens(account.live_tokens)} Last used: {last_use}.",
             "The name is never used again; calls and the audit log keep it.",
         ),
         verb=f"Remove {account.name}",
@@ -117,13 +119,6 @@ def _tokens(number: int) -> str:
     if not number:
         return "It has no live tokens."
     return "Its live token is lost." if number == 1 else f"Its {number} live tokens are lost."
-
-
-def _last_use(account: services.AccountListing) -> str:
-    """Return when a token of the account was used last, in words."""
-    if account.last_used_at is None:
-        return "never"
-    return f"{account.last_used_at:%Y-%m-%d %H:%M} UTC"
 
 
 def _account(tenant: Tenant, account_id: UUID) -> services.AccountListing:

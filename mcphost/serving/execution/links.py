@@ -179,6 +179,8 @@ def confirmation(slug: str, token: str, user_id: int, now: datetime) -> Confirma
     if opened_link is None:
         return None
     tenant, sealed = opened_link
+    offering, target = catalogue.offering(tenant.id), sealed.target
+    primitive = offering.tools_by_name.get(target) or offering.prompts_by_name.get(target)
     return Confirmation(
         tenant,
         sealed.key,
@@ -186,15 +188,9 @@ def confirmation(slug: str, token: str, user_id: int, now: datetime) -> Confirma
         sealed.client,
         datetime.fromtimestamp(sealed.expires_at, UTC),
         links.is_open(_link_of(tenant, sealed)),
-        _target_title(tenant.id, sealed.target),
+        "" if primitive is None else str(primitive.listing.get("title", "")),
         _message(tenant.id, UUID(sealed.call), token),
     )
-
-
-def _target_title(tenant: UUID, target: str) -> str:
-    offering = catalogue.offering(tenant)
-    primitive = offering.tools_by_name.get(target) or offering.prompts_by_name.get(target)
-    return "" if primitive is None else str(primitive.listing.get("title", ""))
 
 
 def _message(tenant: UUID, call: UUID, token: str) -> str:
@@ -202,12 +198,12 @@ def _message(tenant: UUID, call: UUID, token: str) -> str:
 
     The user of the link is the caller, whose client was sent this text: reading it is no access to a record.
     """
-    asked = [
+    questions = [
         entry.id
         for entry in records.call_entries(call, frozenset({tenant}))
         if entry.action == QUESTION_ASKED
     ]
-    for payload in records.payloads(asked, tenant).values():
+    for payload in records.payloads(questions, tenant).values():
         content = payload.content if isinstance(payload.content, dict) else {}
         params = content.get("question", {})
         if token in str(params.get("url", "")):

@@ -40,11 +40,11 @@ def test_selected_functions_are_granted_and_revoked_together(staff: Client) -> N
     assert granted() == ["probe.echo", "probe.write"]
     assert "acme may use probe.write." in staff.get(FUNCTIONS).content.decode()
     sent = {"function": both, "verb": "revoke"}
-    asked = staff.post(f"{FUNCTIONS}change/", sent)
-    assert "no longer use what runs this: canary-acme-tool." in asked.content.decode()
-    assert asked.context["repeated"] == [("function", name) for name in both]
+    confirmation = staff.post(f"{FUNCTIONS}change/", sent)
+    assert "no longer use what runs this: canary-acme-tool." in confirmation.content.decode()
+    assert confirmation.context["repeated"] == [("function", name) for name in both]
     assert granted() == ["probe.echo", "probe.write"]
-    staff.post(f"{FUNCTIONS}change/", {**asked.context["bound"], "function": both})
+    staff.post(f"{FUNCTIONS}change/", {**confirmation.context["bound"], "function": both})
     assert granted() == []
     assert "2 functions: probe.write, probe.echo" in staff.get(FUNCTIONS).content.decode()
 

@@ -60,10 +60,10 @@ def test_deactivating_a_user_announces_a_change_for_the_users_tokens(
 ) -> None:
     path = path_of(cast.operator.user)
     before = Change.objects.count()
-    asked = staff.post(path, {"first_name": "Olga"})
-    assert asked.context["title"] == "Deactivate operator"
+    confirmation = staff.post(path, {"first_name": "Olga"})
+    assert confirmation.context["title"] == "Deactivate operator"
     assert User.objects.get(username="operator").is_active
-    assert staff.post(path, asked.context["bound"])["Location"] == path
+    assert staff.post(path, confirmation.context["bound"])["Location"] == path
     user = User.objects.get(username="operator")
     assert (user.first_name, user.is_active) == ("Olga", False)
     assert Change.objects.count() == before + 1
