@@ -13,6 +13,7 @@ from mcphost.console.forms import forms
 from mcphost.console.primitives import examples
 from mcphost.console.tenants import clients, connection_log, doctor_run
 from mcphost.console.tenants.client_programs import ExampleCall
+from mcphost.console.tenants.doctor import verdict
 from mcphost.identity import services
 from mcphost.identity.services import IssuedToken, TokenRequest
 from mcphost.tenants.models import Membership, Tenant
@@ -50,8 +51,15 @@ def doctor(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     if request.method != "POST":
         return _show(request, tenant, ConnectForm(), None)
     findings = doctor_run.run(request, tenant)
-    context = {"findings": findings, "doctor_paused": findings is None}
-    return _show(request, tenant, ConnectForm(), None, **context)
+    return _show(
+        request,
+        tenant,
+        ConnectForm(),
+        None,
+        findings=findings,
+        verdict=verdict(findings) if findings else None,
+        doctor_paused=findings is None,
+    )
 
 
 def _may_issue(request: SignedInRequest, tenant: Tenant) -> bool:

@@ -10,7 +10,8 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent
 from django.http import HttpRequest, HttpResponseBase, QueryDict
-from django.views.csrf import csrf_failure as django_csrf_failure
+from django.shortcuts import render
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.defaults import bad_request as django_bad_request
 from django.views.defaults import page_not_found, permission_denied
 
@@ -60,7 +61,16 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:
     """Return the page for a form from another site, or from before the user signed in again."""
     if trials.is_framed(request):
         return trials.of_ended_session(request)
-    return django_csrf_failure(request, reason)
+    context = {"form_url": _form_url(request)}
+    return render(request, "403_csrf.html", context, status=403)
+
+
+def _form_url(request: HttpRequest) -> str:
+    """Return the address of the page that sent a form, if it is one of this server; else an empty text."""
+    sender = request.headers.get("Referer", "")
+    hosts = {request.get_host()}
+    is_own = url_has_allowed_host_and_scheme(sender, hosts, require_https=request.is_secure())
+    return sender if is_own else ""
 
 
 def _trial_problems(request: HttpRequest, exception: Exception) -> list[str]:

@@ -62,7 +62,8 @@ class KnownBy:
     processes: int
 
     def __str__(self) -> str:
-        return f"{len(self.opening)} of {self.processes}"
+        plural = "" if self.processes == 1 else "es"
+        return f"{len(self.opening)} of {self.processes} process{plural}"
 
 
 def under_key(row: KeyRow) -> UnderKey:

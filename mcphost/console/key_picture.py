@@ -1,24 +1,24 @@
 """A picture of the key ring over time: a row for each key, a bar for each phase of its life.
 
-The picture has the numbers of the table on the same page, so it is hidden from screen readers.
+All positions are percentages, so that the picture fits any width while its texts keep their size. The table on
+the same page has the same facts.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.utils import timezone
-
+from mcphost.console.dashboards.scales import times
 from mcphost.vault.listing import KeyPhase, KeyRow
 
 MAX_KEYS = 8
 """Keys shown: the newest."""
-WIDTH = 1000
-ROW, BAR, LABEL_WIDTH = 28, 14, 90
-MIN_WIDTH = 12
-"""Width of the narrowest bar, so that a short phase can be seen."""
-_TICKS = 4
-_SHORT = timedelta(hours=1)
+ROW, BAR = 28, 14
+"""The height of a row, and of the bar in it, in pixels."""
+MIN_WIDTH = 2.0
+"""Width of the narrowest bar in percent, so that a short phase can be seen."""
+_EDGE = 0.04
+"""At this part of the axis before its end, a text ends at its time instead of being centred."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,28 +26,30 @@ class Bar:
     """A phase: its state, position and size in the picture, and its times."""
 
     phase: KeyPhase
-    x: int
+    x: str
     y: int
-    width: int
+    width: str
     height: int = BAR
 
 
 @dataclass(frozen=True, slots=True)
 class KeyLine:
-    """A key's row: its id, the position of its text, its bars, and the position of its last use."""
+    """A key's row: its id, its middle, its bars, and the position of its last use."""
 
     key: KeyRow
     y: int
     bars: Sequence[Bar]
-    used: int | None = None
+    used: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A time on the axis."""
+    """A time on the axis. Narrow screens leave out the texts of the `minor` ones."""
 
-    x: int
+    x: str
     label: str
+    anchor: str
+    minor: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +59,7 @@ class Picture:
     height: int
     lines: Sequence[KeyLine]
     ticks: Sequence[Tick]
-    now: int
-    width: int = WIDTH
+    now: str
 
 
 def draw(keys: Sequence[KeyRow], now: datetime) -> Picture | None:
@@ -68,26 +69,41 @@ def draw(keys: Sequence[KeyRow], now: datetime) -> Picture | None:
         return None
     start = min(phase.start for key in shown for phase in key.phases)
     end = max(now, *(phase.end for key in shown for phase in key.phases))
-    span = max(end - start, timedelta(seconds=1))
+    end = max(end, start + timedelta(seconds=1))
 
-    def x(at: datetime) -> int:
-        return LABEL_WIDTH + round((at - start) / span * (WIDTH - LABEL_WIDTH - 10))
+    def share(at: datetime) -> float:
+        return (at - start) / (end - start) * 100
 
     lines = [
         KeyLine(
             key,
-            index * ROW + BAR,
-            [_bar(phase, index, x) for phase in key.phases],
-            None if key.last_used_at is None else x(key.last_used_at),
+            index * ROW + ROW // 2,
+            [_bar(phase, index, share) for phase in key.phases],
+            "" if key.last_used_at is None else _percent(share(key.last_used_at)),
         )
         for index, key in enumerate(shown)
     ]
-    form = "%H:%M:%S" if span < _SHORT else "%Y-%m-%d %H:%M"
-    times = [start + span * part / _TICKS for part in range(_TICKS)]
-    ticks = [Tick(x(at), timezone.localtime(at).strftime(form)) for at in times]
-    return Picture((len(shown) + 1) * ROW, lines, ticks, x(now))
+    return Picture(len(shown) * ROW, lines, _ticks(start, end), _percent(share(now)))
 
 
-def _bar(phase: KeyPhase, index: int, x: Callable[[datetime], int]) -> Bar:
-    bar_start = x(phase.start)
-    return Bar(phase, bar_start, index * ROW + 3, max(MIN_WIDTH, x(phase.end) - bar_start))
+def _bar(phase: KeyPhase, index: int, share: Callable[[datetime], float]) -> Bar:
+    width = max(MIN_WIDTH, share(phase.end) - share(phase.start))
+    bar_start = min(share(phase.start), 100 - width)
+    return Bar(phase, _percent(bar_start), index * ROW + (ROW - BAR) // 2, _percent(width))
+
+
+def _ticks(start: datetime, end: datetime) -> Sequence[Tick]:
+    labels = times(start, end)
+    return [
+        Tick(
+            _percent(label.position * 100),
+            label.text,
+            "end" if label.position > 1 - _EDGE else "middle",
+            (len(labels) - 1 - number) % 2 == 1,
+        )
+        for number, label in enumerate(labels)
+    ]
+
+
+def _percent(number: float) -> str:
+    return f"{number:.3f}%"

@@ -182,9 +182,14 @@ def retire(request: SignedInRequest, key_id: str) -> HttpResponseBase:
             f"{_first_upper(row.waiting)}: answers to them will be rejected, and the calls have to be repeated.",
             f"In all, {under} under it are lost: clients begin new sessions, and tasks fail.",
         )
+        by_itself = (
+            f" It would retire by itself on {row.until:%Y-%m-%d at %H:%M} UTC, when all that it sealed has expired."
+            if row.until
+            else ""
+        )
         consequences = (
-            "A retired key opens nothing any more, and never seals again.",
-            *(lost if under else ("No call, session or task under it is lost.",)),
+            f"The key opens nothing any more.{by_itself}",
+            *(lost if under else ("No call, session or task goes on under it, so none is lost.",)),
             LINKS,
         )
         done = f"{row.id} is retired. It no longer opens anything: {under} are lost."
@@ -193,10 +198,11 @@ def retire(request: SignedInRequest, key_id: str) -> HttpResponseBase:
         lambda: lifecycle.retire(row.id, actor(request), was=query_text(request.POST, "was")),
         refusal=_refusal(row, KeyVerb.RETIRE),
         done=lambda made: done,
-        title=f"Retire {row.id}",
+        title=f"Retire the key {row.id}",
         bound={"was": row.state.value},
         key=row.id,
-        verb=f"Retire {row.id}",
+        verb="Retire the key",
+        final=True,
         points=consequences,
     )
 

@@ -320,6 +320,7 @@ urlpatterns = [
         "invitation_withdraw",
     ),
     _page("t/<slug:slug>/service-accounts/", service_accounts.listing, "service_accounts"),
+    _page("t/<slug:slug>/service-accounts/new/", service_accounts.add, "service_account_add"),
     *(
         _page(
             f"t/<slug:slug>/service-accounts/<uuid:account_id>/{verb}/",

@@ -10,7 +10,7 @@ from datetime import datetime
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
-from django.db.models import Count, Q
+from django.db.models import Count, Max, Q
 from django.utils import timezone
 
 from mcphost.audit.records import Actor
@@ -31,7 +31,10 @@ _NAME = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,58}[a-z0-9])?")
 
 @dataclass(frozen=True, slots=True)
 class AccountListing:
-    """A service account as shown to users. `live_tokens` counts those not revoked or expired."""
+    """A service account as shown to users. `live_tokens` counts those not revoked or expired.
+
+    `last_used_at` is when any of its tokens was used last.
+    """
 
     id: UUID
     name: str
@@ -40,6 +43,7 @@ class AccountListing:
     created_at: datetime
     disabled_at: datetime | None
     live_tokens: int
+    last_used_at: datetime | None = None
 
 
 @transaction.atomic
@@ -134,8 +138,12 @@ def accounts(tenant_id: UUID) -> tuple[AccountListing, ...]:
             created_at=row.created_at,
             disabled_at=row.disabled_at,
             live_tokens=row.live,
+            last_used_at=row.used,
         )
-        for row in rows.annotate(live=Count("tokens", filter=live & Q(tokens__isnull=False)))
+        for row in rows.annotate(
+            live=Count("tokens", filter=live & Q(tokens__isnull=False)),
+            used=Max("tokens__last_used_at"),
+        )
     )
 
 

@@ -4,6 +4,8 @@
   const template = document.querySelector("#request");
   let number = 0;
   token.hidden = false;
+  // On a phone the operations are below the title, and folded: they are longer than the window.
+  if (matchMedia("(max-width: 56rem)").matches) document.querySelector("[data-contents]").open = false;
 
   const field = (form, text, control, required) => {
     const box = document.createElement("div"), label = document.createElement("label");

@@ -200,7 +200,7 @@ def test_a_nul_in_a_url_or_a_form_causes_no_server_error(cast: Cast) -> None:
         "calls/?tool=%00",
     ):
         assert client.get(f"/admin/{page}").status_code == 200
-    fields = {"verb": "revoke", "function": "a\0b"}
+    fields = {"verb": "revoke", "function": "a\0b", "confirmed": "on"}
     assert client.post("/admin/t/acme/functions/change/", fields).status_code == 302
 
 

@@ -93,7 +93,7 @@ def test_changing_secrets_members_accounts_and_keys_returns_to_their_row(owner, 
     path = f"{TENANT}members/{member.pk}/role/"
     url = owner.post(path, {"role": "member"})["Location"]
     assert member.username in row_at(owner, url)
-    owner.post(f"{TENANT}service-accounts/", {"name": "nightly", "description": ""})
+    owner.post(f"{TENANT}service-accounts/new/", {"name": "nightly", "description": ""})
     page = owner.get(f"{TENANT}service-accounts/")
     account = next(each for each in page.context["accounts"] if each.name == "nightly")
     url = owner.post(f"{TENANT}service-accounts/{account.id}/disable/")["Location"]

@@ -80,7 +80,7 @@ PAGES: Final = {
     ),
     Permission.MANAGE_TOKENS: (
         "tokens token_add token_renew token_revoke connections connection_end service_accounts service_account_disable "
-        "service_account_enable service_account_remove"
+        "service_account_add service_account_enable service_account_remove"
     ),
     Permission.MANAGE_TENANT: "tenant_add status status_json settings close salt payload_erase",
     Permission.MANAGE_TASKS: "task_cancel task_retry",

@@ -73,3 +73,17 @@ def test_style_elements_need_a_nonce_beside_the_editor(acme: Things, owner: Clie
         assert f'data-nonce="{nonce[1]}"' in text
         assert "<style" not in text
     assert policies[0] != policies[1]
+
+
+@pytest.mark.django_db
+def test_a_refused_form_leads_back_to_the_page_that_sent_it_and_to_no_other_server() -> None:
+    browser, path = Client(enforce_csrf_checks=True), "/admin/login/"
+    for sender, is_led in (
+        ("http://testserver/admin/login/?next=/admin/", True),
+        ("http://elsewhere.example/admin/login/", False),
+    ):
+        page = browser.post(path, headers={"referer": sender})
+        assert page.status_code == 403
+        text = page.content.decode()
+        assert (f'href="{sender}"' in text) is is_led
+        assert ("Open the form again" in text) is is_led

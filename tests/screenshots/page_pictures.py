@@ -113,13 +113,14 @@ class Camera:
         path = shown.address
         if not path.startswith("/"):
             path = self.addresses[shown.address]
-        response = page.goto(f"{path}{shown.query}")
+        # One after the other: of a page that is idle before it is loaded, Playwright says only once that it is idle.
+        response = page.goto(f"{path}{shown.query}", wait_until="networkidle")
         assert response is not None
         if response.status != shown.status:
             self.problems.append(f"{shown.name}: status {response.status} of {response.url}")
         if response.request.redirected_from is not None:
             self.problems.append(f"{shown.name}: {path} redirects to {response.url}")
-        page.wait_for_load_state("networkidle")
+        page.wait_for_load_state()
         shown.way(page)
         page.evaluate("document.activeElement && document.activeElement.blur()")
         page.mouse.move(0, 0)

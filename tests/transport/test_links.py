@@ -18,7 +18,9 @@ from mcphost.calls.links import Link
 from mcphost.serving.execution import links
 from mcphost.serving.execution.links import CALLBACK, PAGE, LinkContent
 from mcphost.vault import sealer
+from tests.audit.recorded_calls import Story
 from tests.cast import Cast
+from tests.console.tenant_data import told
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("stopped")]
 
@@ -59,7 +61,7 @@ def test_the_asked_user_sees_the_request_and_confirms_it_with_a_post(cast: Cast)
     for said in (
         "Confirm this request?",
         "sign_off",
-        "payment",
+        "Payment",
         "Ada&#x27;s &lt;client&gt;",
         "Acme",
     ):
@@ -77,6 +79,19 @@ def test_the_asked_user_sees_the_request_and_confirms_it_with_a_post(cast: Cast)
     assert "You have confirmed this" in member.get(path).content.decode()
     assert member.post(path).status_code == 200
     assert Entry.objects.filter(action="link.confirmed").count() == 1
+
+
+def test_the_page_shows_the_text_of_the_input_request_that_led_there(cast: Cast) -> None:
+    link, path = a_link(cast)
+    story = Story.of(cast.acme.id, "sign_off", at=timezone.now())
+    story.call = story.call._replace(id=link.call)
+    story.question("other", {"message": "Which box?", "url": "https://example.com/other"})
+    story.question("page", {"message": "Sign <v7> off.", "url": f"http://testserver{path}"})
+    told(story)
+    page = signed_in(cast.member.user).get(path).content.decode()
+    assert "Sign &lt;v7&gt; off." in page
+    assert "Which box" not in page
+    assert not Entry.objects.filter(action="payload.viewed").exists()
 
 
 @pytest.mark.parametrize("method", ["get", "head", "post"])

@@ -19,7 +19,11 @@ _TIME_STEPS: Sequence[tuple[timedelta, str]] = (
     (timedelta(hours=12), "%a %H:%M"),
     (timedelta(days=1), "%a %-d"),
     (timedelta(days=5), "%-d %b"),
+    (timedelta(days=10), "%-d %b"),
     (timedelta(days=30), "%-d %b"),
+    (timedelta(days=90), "%b %Y"),
+    (timedelta(days=365), "%b %Y"),
+    (timedelta(days=1825), "%Y"),
 )
 """The distances between two times on an axis, with the form in which they are written."""
 _COUNTS = (2, 4, 10, 20, 40, 60, 80)

@@ -12,7 +12,15 @@ from django.views.decorators.http import require_POST, require_safe
 from mcphost.catalogue import kinds, selectors, services
 from mcphost.catalogue.errors import InvalidPrimitiveError
 from mcphost.catalogue.models import Grant
-from mcphost.console.base import SignedInRequest, actor, of_platform, of_tenant, query_text, show
+from mcphost.console.base import (
+    SignedInRequest,
+    actor,
+    of_platform,
+    of_tenant,
+    page_of,
+    query_text,
+    show,
+)
 from mcphost.console.primitive_words import WORDS
 from mcphost.console.return_links import is_changed, named_list_url
 from mcphost.tenants.access import allowed
@@ -22,6 +30,8 @@ from mcphost.tenants.roles import Permission
 GRANT, REVOKE = "grant", "revoke"
 MAX_AT_ONCE = 500
 STATES = ("granted", "not granted")
+CONFIRMED = "confirmed"
+"""The field that the page sends which confirms a revocation."""
 
 
 @of_tenant(Permission.VIEW_TOOLS)
@@ -74,6 +84,8 @@ def change(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         limit = f"Choose at most {MAX_AT_ONCE} functions at once, not {len(references)}."
         messages.error(request, f"Nothing was changed. {limit}")
         return redirect(back)
+    if verb == REVOKE and CONFIRMED not in request.POST:
+        return _confirm_revocation(request, tenant, references, back)
     apply = services.grant_function if verb == GRANT else services.revoke_grant
     try:
         with transaction.atomic():
@@ -102,6 +114,39 @@ def change(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     return redirect(back)
 
 
+def _confirm_revocation(
+    request: SignedInRequest, tenant: Tenant, references: list[str], back: str
+) -> HttpResponseBase:
+    """Ask before functions are taken from a tenant: what is registered with them ends."""
+    named = references[0][:200] if len(references) == 1 else f"{len(references)} functions"
+    rows = {row.reference: row for row in selectors.functions(tenant.pk)}
+    uses = [
+        use.name
+        for reference in references
+        if reference in rows
+        for use in rows[reference].registered_as
+    ]
+    return show(
+        request,
+        "confirm.html",
+        f"Revoke {named}",
+        page_of(tenant, "functions", "Python functions"),
+        bound={"verb": REVOKE, "list": query_text(request.POST, "list"), CONFIRMED: "on"},
+        repeated=[("function", reference) for reference in references],
+        points=(
+            f"{tenant.title} may no longer use {_first_names(references)}.",
+            (
+                f"Clients can no longer use what runs this: {_first_names(uses)}."
+                if uses
+                else "Nothing in this tenant runs this."
+            ),
+            "Calls that run are not interrupted. To undo it, grant again.",
+        ),
+        verb=f"Revoke {named}",
+        back=back,
+    )
+
+
 def _first_names(names: list[str]) -> str:
     few = [name[:100] for name in names[:8]]
     return ", ".join(few) + (", …" if len(names) > len(few) else "")
@@ -118,6 +163,9 @@ def all_functions(request: SignedInRequest) -> HttpResponseBase:
     )
     uses = {row["function"]: (row["first"], row["tenants"] - 1) for row in counted}
     functions = kinds.functions()
+    search_text, name = query_text(request.GET, "q"), query_text(request.GET, "type")
+    types = {words.singular: primitive_type for primitive_type, words in WORDS.items()}
+    primitive_type = types.get(name)
     return show(
         request,
         "primitives/all_functions.html",
@@ -125,7 +173,13 @@ def all_functions(request: SignedInRequest) -> HttpResponseBase:
         functions=[
             (reference, label, WORDS[kinds.primitive_type_of(reference)], uses.get(reference))
             for reference, label in functions
+            if search_text.lower() in f"{label} {reference}".lower()
+            and primitive_type in (None, kinds.primitive_type_of(reference))
         ],
+        total=len(functions),
+        search_text=search_text,
+        types=types,
+        type=name if primitive_type else "",
         missing=sorted(uses.keys() - dict(functions).keys()),
         broken=[(kind.label, problem) for kind in kinds.KINDS.values() for problem in kind.check()],
     )

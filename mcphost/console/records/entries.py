@@ -1,8 +1,12 @@
 """Pages for the audit log, and for the payload of one entry: reading it and erasing it."""
 
+<<<<<<< HEAD
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+=======
+from collections.abc import Mapping, Sequence
+>>>>>>> part-B
 from typing import Final
 from uuid import UUID
 
@@ -17,7 +21,7 @@ from django.views.decorators.http import require_safe
 from mcphost.audit import selectors, services
 from mcphost.audit.entries import EntryView
 from mcphost.audit.models import Payload
-from mcphost.audit.records import REFUSALS, Actor
+from mcphost.audit.records import ANSWER_RECEIVED, QUESTION_ASKED, REFUSALS, Actor
 from mcphost.console.base import (
     Crumb,
     SignedInRequest,
@@ -123,6 +127,13 @@ def payload(request: SignedInRequest, tenant: Tenant, entry_id: UUID) -> HttpRes
     )
 
 
+_CONTENT: Final = "the arguments and the result of a call"
+_CONTENTS: Final[Mapping[str, str]] = {
+    QUESTION_ASKED: "a question",
+    ANSWER_RECEIVED: "an answer to a question",
+}
+
+
 @of_tenant(Permission.MANAGE_TENANT)
 def erase(request: SignedInRequest, tenant: Tenant, entry_id: UUID) -> HttpResponseBase:
     """Erase a payload for good, after confirmation. The entry and its commitment stay."""
@@ -137,15 +148,19 @@ def erase(request: SignedInRequest, tenant: Tenant, entry_id: UUID) -> HttpRespo
     return show(
         request,
         "confirm.html",
-        "Erase payload",
+        f"Erase a payload of {entry.target}",
         page_of(tenant, "calls", "Calls"),
         back,
         final=True,
         points=(
-            f"What was recorded of {entry.target} at {entry.at:%Y-%m-%d %H:%M:%S} UTC is erased and cannot be recovered.",
+            (
+                f"Erased from this server: {_CONTENTS.get(entry.action, _CONTENT)} of `{entry.target}`, recorded at "
+                f"{entry.at:%Y-%m-%d %H:%M:%S} UTC."
+            ),
+            "No auditor can read it any more, and no search finds it.",
             "The entry itself stays, and the hash that proves what it was.",
         ),
-        verb="Erase permanently",
+        verb="Erase the payload",
         back=back.url,
     )
 

@@ -25,7 +25,7 @@ _TONES: Mapping[str, str] = {
     "published": "good",
     "live": "good",
     "active": "good",
-    "standby": "info",
+    "standby": "plain",
     "retiring": "info",
     "retired": "plain",
     "destroyed": "plain",
@@ -161,13 +161,18 @@ def size(count: int | None) -> str:
 @register.filter
 def badge(state: str) -> SafeString:
     """A state or an outcome as a badge in its colour."""
-    tone = _TONES.get(state, "bad")
-    return toned(tone, state.replace("_", " "))
+    return toned(tone(state), state.replace("_", " "))
 
 
-def toned(tone: str, text: str) -> SafeString:
+@register.filter
+def tone(state: str) -> str:
+    """The colour of a state or an outcome: the same in badges and pictures."""
+    return _TONES.get(state, "bad")
+
+
+def toned(color: str, text: str) -> SafeString:
     """A text as a badge in a colour."""
-    return format_html('<span class="c-badge c-{}">{}</span>', tone, text)
+    return format_html('<span class="c-badge c-{}">{}</span>', color, text)
 
 
 _CODE = re.compile(r"`([^`]+)`")

@@ -48,6 +48,30 @@ class DoctorFinding(NamedTuple):
     text: str
 
 
+class DoctorVerdict(NamedTuple):
+    """What a run came to, in one sentence; `state` is that of its worst finding."""
+
+    state: DoctorState
+    text: str
+
+
+def verdict(findings: Sequence[DoctorFinding]) -> DoctorVerdict:
+    """Sum the findings of a run up: what failed is named."""
+    titles = {
+        state: [finding.title for finding in findings if finding.state is state]
+        for state in DoctorState
+    }
+    failed, skipped = titles[DoctorState.FAILED], len(titles[DoctorState.SKIPPED])
+    rest = f" {skipped} {'was' if skipped == 1 else 'were'} skipped." if skipped else ""
+    if failed:
+        text = f"{len(failed)} of {len(findings)} checks failed: {', '.join(failed)}.{rest}"
+        return DoctorVerdict(DoctorState.FAILED, text)
+    passed = f"{len(titles[DoctorState.OK])} checks passed."
+    if skipped:
+        return DoctorVerdict(DoctorState.SKIPPED, f"No check failed. {passed}{rest}")
+    return DoctorVerdict(DoctorState.OK, f"All {passed}")
+
+
 class StepFailedError(Exception):
     """A step failed. The message says what is wrong, and what to change."""
 

@@ -7,7 +7,7 @@ from django.contrib import messages
 from django.http import Http404, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.views.decorators.http import require_POST
+from django.views.decorators.http import require_POST, require_safe
 
 from mcphost.console.base import SignedInRequest, actor, form_input, of_tenant, page_of, show
 from mcphost.console.forms import forms
@@ -15,6 +15,8 @@ from mcphost.console.return_links import named_list_url
 from mcphost.identity import service_accounts as services
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
+
+TITLE = "Service accounts"
 
 
 class AccountForm(forms.ConsoleForm):
@@ -29,8 +31,16 @@ class AccountForm(forms.ConsoleForm):
 
 
 @of_tenant(Permission.MANAGE_TOKENS)
+@require_safe
 def listing(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
-    """List all service accounts, with a form to create one."""
+    """List all service accounts."""
+    accounts = services.accounts(tenant.pk)
+    return show(request, "tenants/service_accounts.html", TITLE, accounts=accounts)
+
+
+@of_tenant(Permission.MANAGE_TOKENS)
+def add(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
+    """Create a service account."""
     form = AccountForm(*form_input(request))
     if request.method == "POST" and form.is_valid():
         name, description = form.cleaned_data["name"], form.cleaned_data["description"]
@@ -41,10 +51,20 @@ def listing(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
             messages.success(
                 request, f"Service account {name} was created. Next, issue a token for it."
             )
-            return redirect("admin:service_accounts", tenant.slug)
-    accounts = services.accounts(tenant.pk)
+            return redirect(
+                named_list_url(
+                    request, "admin:service_accounts", tenant.slug, row=f"account-{made}"
+                )
+            )
+    page = page_of(tenant, "service_accounts", TITLE)
     return show(
-        request, "tenants/service_accounts.html", "Service accounts", form=form, accounts=accounts
+        request,
+        "forms/form.html",
+        "New service account",
+        page,
+        form=form,
+        verb="Create service account",
+        back=page.url,
     )
 
 
@@ -76,14 +96,17 @@ def remove(request: SignedInRequest, tenant: Tenant, account_id: UUID) -> HttpRe
         services.remove(tenant.pk, account_id, actor=actor(request))
         messages.success(request, f"Service account {account.name} is removed.")
         return redirect("admin:service_accounts", tenant.slug)
+    used_at = account.last_used_at
+    last_use = "never" if used_at is None else f"{used_at:%Y-%m-%d %H:%M} UTC"
     return show(
         request,
         "confirm.html",
-        f"Remove {account.name}",
-        page_of(tenant, "service_accounts", "Service accounts"),
+        f"Remove the service account {account.name}",
+        page_of(tenant, "service_accounts", TITLE),
         final=True,
         points=(
-            f"{_tokens(account.live_tokens)} of the service account `{account.name}`: none works any more, at once.",
+            f"Programs that call {tenant.title} as `{account.name}` stop working at once.",
+            f"{_tokens(account.live_tokens)} Last used: {last_use}.",
             "The name is never used again; calls and the audit log keep it.",
         ),
         verb=f"Remove {account.name}",
@@ -92,8 +115,10 @@ def remove(request: SignedInRequest, tenant: Tenant, account_id: UUID) -> HttpRe
 
 
 def _tokens(number: int) -> str:
-    """Count live tokens in words."""
-    return "1 live token" if number == 1 else f"{number or 'No'} live tokens"
+    """Say what becomes of an account's live tokens."""
+    if not number:
+        return "It has no live tokens."
+    return "Its live token is lost." if number == 1 else f"Its {number} live tokens are lost."
 
 
 def _account(tenant: Tenant, account_id: UUID) -> services.AccountListing:

@@ -13,6 +13,7 @@ from django.db import transaction
 from django.db.models import Q
 from django.http import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from mcphost.audit.records import Actor
@@ -31,7 +32,7 @@ from mcphost.console.paging import page_by_name
 from mcphost.console.password_forms import NAME_LENGTH, ChosenPasswordForm
 from mcphost.console.return_links import row_url
 from mcphost.console.signin import address_of, not_checked, with_status
-from mcphost.console.users import account_links, changes
+from mcphost.console.users import account_access, account_links, changes
 from mcphost.console.users.account_links import users_crumb
 from mcphost.console.users.changes import PersonFields
 from mcphost.identity import passwords
@@ -41,6 +42,8 @@ from mcphost.tenants.models import Membership
 from mcphost.tenants.roles import Permission
 
 PER_PAGE = 50
+CONFIRMED = "confirmed"
+"""The field that the page sends which confirms a deactivation."""
 
 
 class PersonForm(forms.ConsoleForm):
@@ -175,6 +178,8 @@ def edit(request: SignedInRequest, user_id: int) -> HttpResponseBase:
     editing = Edit(request, form, before)
     if request.method == "POST" and form.is_valid():
         fields = form.person_fields()
+        if before["is_active"] and not fields.is_active and CONFIRMED not in request.POST:
+            return _confirm_deactivation(request, user)
         saved = editing.save(
             user.get_username(),
             asdict(fields),
@@ -184,6 +189,7 @@ def edit(request: SignedInRequest, user_id: int) -> HttpResponseBase:
         if saved is not None:
             messages.success(request, "Saved.")
             return redirect(row_url(request, "admin:user", user.pk))
+    roles = Membership.objects.filter(user=user).select_related("tenant")
     return show(
         request,
         "users/user.html",
@@ -194,7 +200,29 @@ def edit(request: SignedInRequest, user_id: int) -> HttpResponseBase:
         conflict=editing.conflict,
         person=user,
         at_row=f"user-{user.pk}",
-        roles=Membership.objects.filter(user=user).select_related("tenant"),
+        roles=roles,
+        titles={role.tenant.slug: role.tenant.title for role in roles},
+        access=account_access.of_user(user.pk),
+    )
+
+
+def _confirm_deactivation(request: SignedInRequest, user: User) -> HttpResponseBase:
+    """Ask before a user is shut out. The form that was sent goes on in hidden fields."""
+    name, access = user.get_username(), account_access.of_user(user.pk)
+    sent = {key: value for key, value in request.POST.items() if key != "csrfmiddlewaretoken"}
+    return show(
+        request,
+        "confirm.html",
+        f"Deactivate {name}",
+        users_crumb(user),
+        bound={**sent, CONFIRMED: "on"},
+        points=(
+            f"`{name}` is signed out within seconds, and cannot sign in.",
+            f"What acts as `{name}` stops working: {access}.",
+            "Roles, tokens and apps are kept: all work again once the user is active.",
+        ),
+        verb=f"Deactivate {name}",
+        back=reverse("admin:user", args=[user.pk]),
     )
 
 

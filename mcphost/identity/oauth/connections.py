@@ -50,6 +50,9 @@ class Consent(NamedTuple):
     scopes: tuple[str, ...]
 
 
+_SAME_CONSENT: Final = timedelta(minutes=1)
+
+
 class ConnectionListing(NamedTuple):
     """A connection as shown to users. `ended_at` is null while it lives.
 
@@ -69,6 +72,11 @@ class ConnectionListing(NamedTuple):
     last_used_at: datetime | None
     expires_at: datetime | None
     ended_at: datetime | None
+
+    @property
+    def renewed_at(self) -> datetime | None:
+        """When the member consented again; None if the first consent, which connected it, is the last."""
+        return self.consented_at if self.consented_at - self.created_at > _SAME_CONSENT else None
 
     def state(self, now: datetime) -> Literal["live", "expired", "ended"]:
         """Return whether its client can still act. After it expired, the client needs a new consent."""

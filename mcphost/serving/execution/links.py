@@ -21,9 +21,11 @@ from django.core.exceptions import PermissionDenied
 from django.db import Error, transaction
 from django.utils import timezone
 
-from mcphost.audit.records import Actor
+from mcphost.audit import selectors as records
+from mcphost.audit.records import QUESTION_ASKED, Actor
 from mcphost.calls import links
 from mcphost.calls.links import Link
+from mcphost.catalogue import selectors as catalogue
 from mcphost.protocol import messages
 from mcphost.protocol.legacy.questions import elicitation_id
 from mcphost.protocol.revisions import REVISIONS
@@ -70,7 +72,11 @@ class LinkContent(NamedTuple):
 
 
 class Confirmation(NamedTuple):
-    """What a page asks its user to confirm. `confirmed`: this was done before."""
+    """What a page asks its user to confirm. `confirmed`: this was done before.
+
+    `title` is that of the target, empty if it is no longer served. `message` is the text of the input request
+    that sent the user here, empty if the record of it has no payload.
+    """
 
     tenant: TenantSnapshot
     key: str
@@ -78,6 +84,8 @@ class Confirmation(NamedTuple):
     client: str
     expires_at: datetime
     confirmed: bool
+    title: str = ""
+    message: str = ""
 
 
 class CallLinks:
@@ -171,6 +179,8 @@ def confirmation(slug: str, token: str, user_id: int, now: datetime) -> Confirma
     if opened_link is None:
         return None
     tenant, sealed = opened_link
+    offering, target = catalogue.offering(tenant.id), sealed.target
+    primitive = offering.tools_by_name.get(target) or offering.prompts_by_name.get(target)
     return Confirmation(
         tenant,
         sealed.key,
@@ -178,7 +188,27 @@ def confirmation(slug: str, token: str, user_id: int, now: datetime) -> Confirma
         sealed.client,
         datetime.fromtimestamp(sealed.expires_at, UTC),
         links.is_open(_link_of(tenant, sealed)),
+        "" if primitive is None else str(primitive.listing.get("title", "")),
+        _message(tenant.id, UUID(sealed.call), token),
     )
+
+
+def _message(tenant: UUID, call: UUID, token: str) -> str:
+    """The text of the call's input request whose URL leads to this link.
+
+    The user of the link is the caller, whose client was sent this text: reading it is no access to a record.
+    """
+    questions = [
+        entry.id
+        for entry in records.call_entries(call, frozenset({tenant}))
+        if entry.action == QUESTION_ASKED
+    ]
+    for payload in records.payloads(questions, tenant).values():
+        content = payload.content if isinstance(payload.content, dict) else {}
+        params = content.get("question", {})
+        if token in str(params.get("url", "")):
+            return str(params.get("message", ""))
+    return ""
 
 
 def confirm(slug: str, token: str, user_id: int, label: str, now: datetime) -> bool:

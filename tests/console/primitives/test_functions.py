@@ -39,7 +39,12 @@ def test_selected_functions_are_granted_and_revoked_together(staff: Client) -> N
     assert answer["Location"] == f"{FUNCTIONS}?{changed}#function-probe.write"
     assert granted() == ["probe.echo", "probe.write"]
     assert "acme may use probe.write." in staff.get(FUNCTIONS).content.decode()
-    staff.post(f"{FUNCTIONS}change/", {"function": both, "verb": "revoke"})
+    sent = {"function": both, "verb": "revoke"}
+    confirmation = staff.post(f"{FUNCTIONS}change/", sent)
+    assert "no longer use what runs this: canary-acme-tool." in confirmation.content.decode()
+    assert confirmation.context["repeated"] == [("function", name) for name in both]
+    assert granted() == ["probe.echo", "probe.write"]
+    staff.post(f"{FUNCTIONS}change/", {**confirmation.context["bound"], "function": both})
     assert granted() == []
     assert "2 functions: probe.write, probe.echo" in staff.get(FUNCTIONS).content.decode()
 
@@ -83,6 +88,16 @@ def test_staff_see_loaded_missing_and_broken_functions(staff, acme, monkeypatch)
         assert text in page.content.decode()
     assert "SyntaxError" in staff.get("/admin/").content.decode()
     assert "not in the code" in staff.get(FUNCTIONS).content.decode()
+
+
+def test_all_functions_are_searched_by_name_and_type(staff: Client) -> None:
+    def names(query: str) -> list[str]:
+        return [row[0] for row in staff.get(f"/admin/functions/?{query}").context["functions"]]
+
+    assert names("q=ECHO") == ["probe.echo"]
+    assert "probe.echo" in names("type=tool")
+    assert "probe.echo" not in names("type=prompt")
+    assert names("type=unknown") == names("")
 
 
 CODE = '''

@@ -1,6 +1,7 @@
 """Tests of a tenant's page of connected apps."""
 
 import re
+from datetime import timedelta
 from uuid import uuid4
 
 import pytest
@@ -46,6 +47,19 @@ def test_an_owner_sees_the_apps_of_all_members_and_disconnects_one(owner: Client
     # A second click changes nothing.
     assert owner.post(path)["Location"] == APPS
     assert Entry.objects.filter(action="connection.ended").count() == 1
+
+
+def test_an_app_leads_to_its_calls_and_shows_a_consent_that_was_renewed(
+    owner: Client, cast: Cast
+) -> None:
+    connect(make_client(name="Editor"), cast.member)
+    connection = connection_of(cast.member)
+    page = owner.get(APPS).content.decode()
+    assert f'href="/admin/t/acme/calls/?principal={connection}"' in page
+    assert "consent <time" not in page
+    earlier = timezone.now() - timedelta(hours=1)
+    Connection.objects.filter(pk=connection).update(created_at=earlier)
+    assert "consent <time" in owner.get(APPS).content.decode()
 
 
 def test_the_audit_log_can_show_connected_apps_only(owner: Client, cast: Cast) -> None:

@@ -16,6 +16,7 @@ from mcphost.console.tenants.doctor import (
     DoctorFinding,
     DoctorState,
     StepSkippedError,
+    verdict,
 )
 from mcphost.console.tenants.doctor_client import DoctorClient, OwnServer
 from mcphost.identity.models import OAuthClient
@@ -111,6 +112,15 @@ def test_what_a_server_answers_wrongly_is_said_in_words(
     finding = examined(answering)[title]
     assert finding.state is FAILED
     assert text in finding.text
+
+
+def test_a_run_is_summed_up_by_its_worst_finding() -> None:
+    findings = [DoctorFinding(title, OK, "") for title in ("DNS", "Host", "Session")]
+    assert verdict(findings) == (OK, "All 3 checks passed.")
+    findings[2] = DoctorFinding("Session", SKIPPED, "")
+    assert verdict(findings) == (SKIPPED, "No check failed. 2 checks passed. 1 was skipped.")
+    findings[1] = DoctorFinding("Host", FAILED, "")
+    assert verdict(findings) == (FAILED, "1 of 3 checks failed: Host. 1 was skipped.")
 
 
 def test_steps_that_need_a_failed_one_are_skipped(answering: AnsweringServer) -> None:

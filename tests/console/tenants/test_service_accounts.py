@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 
 def made(owner: Client) -> ServiceAccount:
-    owner.post(ACCOUNTS, {"name": "nightly", "description": "runs at night"})
+    owner.post(f"{ACCOUNTS}new/", {"name": "nightly", "description": "runs at night"})
     return ServiceAccount.objects.get(tenant__slug="acme", name="nightly")
 
 
@@ -51,7 +51,9 @@ def test_a_service_account_is_disabled_enabled_and_removed(owner: Client, cast: 
     errors = owner.post(NEW_TOKEN, form(cast, owner=str(account.pk))).context["form"].errors
     assert errors == {"owner": [FOR_ONESELF]}
     assert "is enabled" in owner.post(f"{path}enable/", follow=True).content.decode()
-    assert "never used again" in owner.get(f"{path}remove/").content.decode()
+    page = owner.get(f"{path}remove/").content.decode()
+    assert "It has no live tokens. Last used: never." in page
+    assert "never used again" in page
     assert "is removed" in owner.post(f"{path}remove/", follow=True).content.decode()
     assert owner.post(f"{path}remove/").status_code == 404
     actions = Entry.objects.filter(action__startswith="service_account.").order_by("id")

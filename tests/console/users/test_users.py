@@ -7,8 +7,9 @@ from mcphost.audit.models import Entry
 from mcphost.console.users import changes
 from mcphost.console.users.changes import PersonFields
 from mcphost.feed.models import Change
+from mcphost.identity.services import TokenRequest, issue
 from mcphost.tenants.errors import InvalidError
-from mcphost.tenants.roles import Role
+from mcphost.tenants.roles import CALL_TOOLS, Role
 from mcphost.tenants.services import set_member
 from tests.cast import PASSWORD, Cast
 from tests.console.concurrent_changes import before_the_change
@@ -59,7 +60,10 @@ def test_deactivating_a_user_announces_a_change_for_the_users_tokens(
 ) -> None:
     path = path_of(cast.operator.user)
     before = Change.objects.count()
-    assert staff.post(path, {"first_name": "Olga"})["Location"] == path
+    confirmation = staff.post(path, {"first_name": "Olga"})
+    assert confirmation.context["title"] == "Deactivate operator"
+    assert User.objects.get(username="operator").is_active
+    assert staff.post(path, confirmation.context["bound"])["Location"] == path
     user = User.objects.get(username="operator")
     assert (user.first_name, user.is_active) == ("Olga", False)
     assert Change.objects.count() == before + 1
@@ -69,14 +73,26 @@ def test_deactivating_a_user_announces_a_change_for_the_users_tokens(
 
 def test_the_last_owner_of_a_tenant_cannot_be_deactivated(staff: Client, cast: Cast) -> None:
     path = path_of(cast.owner.user)
-    response = staff.post(path, {"first_name": "Olga"})
+    fields = {"first_name": "Olga", "confirmed": "on"}
+    response = staff.post(path, fields)
     (problem,) = response.context["form"].errors["is_active"]
     assert problem == "owner is the last owner of acme. Make another member owner there first."
     assert User.objects.get(username="owner").is_active
     assert not Entry.objects.filter(action="user.updated").exists()
     set_member(cast.acme.id, cast.operator.user, Role.OWNER, actor=ACTOR)
-    assert staff.post(path, {"first_name": "Olga"})["Location"] == path
+    assert staff.post(path, fields)["Location"] == path
     assert not User.objects.get(username="owner").is_active
+
+
+def test_staff_see_what_acts_as_a_user_and_are_led_to_it(staff: Client, cast: Cast) -> None:
+    newcomer = User.objects.create_user("newcomer")
+    assert "None that works" in staff.get(path_of(newcomer)).content.decode()
+    path = path_of(cast.operator.user)
+    request = TokenRequest("laptop", (CALL_TOOLS,))
+    token = issue(cast.acme.id, cast.operator.user, request, actor=ACTOR)
+    page = staff.get(path).content.decode()
+    assert f'href="/admin/t/acme/tokens/?at={token.id}#token-{token.id}"' in page
+    assert "3 live tokens and no connected apps" in staff.post(path, {}).content.decode()
 
 
 def test_an_older_page_does_not_restore_access_removed_in_the_meantime(staff: Client, cast: Cast):
@@ -136,7 +152,9 @@ def test_one_of_two_concurrent_changes_of_a_user_is_refused(cast: Cast, browse: 
 def test_a_user_deleted_in_the_meantime_is_not_found(staff: Client, cast: Cast, part: str) -> None:
     gone = User.objects.create_user("newcomer")
     with before_the_change(lambda: User.objects.filter(pk=gone.pk).delete()):
-        response = staff.post(path_of(gone) + part, {"first_name": "Nova", "lock_out": "on"})
+        response = staff.post(
+            path_of(gone) + part, {"first_name": "Nova", "lock_out": "on", "confirmed": "on"}
+        )
     assert response.status_code == 404
     assert not Entry.objects.filter(action__startswith="user.").exists()
 

@@ -135,6 +135,8 @@ def test_an_owner_runs_doctor_and_every_step_is_ok(visit: Visit) -> None:
     steps = page.get_by_role("list", name="What Doctor found").get_by_role("listitem")
     expect(steps).to_have_count(14)
     expect(steps.filter(has=page.locator(".c-good"))).to_have_count(14)
+    expect(page.locator("#doctor").get_by_role("status")).to_have_text("All 14 checks passed.")
+    expect(page.locator(".c-sections [aria-current]")).to_have_text("Doctor")
     # What it was connected as has left nothing to look at.
     expect(page.locator(".c-attempt").filter(has_text="Doctor for admin")).to_have_count(0)
     page.goto("/admin/t/demo/connected-apps/")

@@ -1,0 +1,43 @@
+"""What acts as a user: the tokens and connected apps of one account, for the pages of platform staff."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.utils import timezone
+
+from mcphost.identity import selectors
+from mcphost.identity.oauth import connections
+from mcphost.identity.oauth.connections import ConnectionListing
+from mcphost.identity.selectors import TokenListing
+
+LIVE = "live"
+
+
+@dataclass(frozen=True, slots=True)
+class AccountAccess:
+    """The newest tokens and apps of a user that work, and whether there may be more of either."""
+
+    tokens: Sequence[TokenListing]
+    apps: Sequence[ConnectionListing]
+    is_part: bool
+
+    def __str__(self) -> str:
+        """In words, to end a sentence."""
+        least = "at least " if self.is_part else ""
+        tokens, apps = len(self.tokens), len(self.apps)
+        return (
+            f"{least}{tokens or 'no'} live token{'' if tokens == 1 else 's'} and "
+            f"{apps or 'no'} connected app{'' if apps == 1 else 's'}"
+        )
+
+
+def of_user(user_id: int) -> AccountAccess:
+    """Return what acts as a user, as far as the first page of each list has it."""
+    now = timezone.now()
+    tokens = selectors.own_token_page(user_id)
+    apps = connections.own_connection_page(user_id)
+    return AccountAccess(
+        [token for token in tokens.tokens if token.state(now) == LIVE],
+        [app for app in apps.connections if app.state(now) == LIVE],
+        bool(tokens.after or apps.after),
+    )
