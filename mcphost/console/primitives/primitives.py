@@ -87,6 +87,7 @@ def listing(
         rows=listed_rows,
         uses=uses(tenant, [row for row, _, _ in listed_rows], timezone.now()) if reads else None,
         total=len(rows),
+        current=sum(row.state is not PrimitiveState.ARCHIVED for row in rows),
         search_text=search_text,
         state=state,
         states=[primitive_state.value for primitive_state in PrimitiveState],
