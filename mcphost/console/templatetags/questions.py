@@ -47,7 +47,7 @@ _SHORT_EVIDENCE: Mapping[str, str] = {
     "signed-in": "signed in on this server",
     "playground": "in a trial in the console",
 }
-_FATES: Mapping[str, tuple[str, str]] = {
+_OUTCOMES: Mapping[str, tuple[str, str]] = {
     timeline.OPEN: ("info", "waiting for an answer"),
     timeline.EXPIRED: ("warn", "expired"),
     timeline.LOST: ("bad", "lost"),
@@ -182,16 +182,16 @@ def delivered(delivery_name: str) -> str:
 
 
 @register.filter
-def fate(status: str) -> SafeString:
+def outcome_badge(status: str) -> SafeString:
     """The status of a question, an answer, a round or a call, as a badge."""
-    tone_and_text = _FATES.get(status)
+    tone_and_text = _OUTCOMES.get(status)
     return badge(status) if tone_and_text is None else toned(*tone_and_text)
 
 
 @register.filter
 def outcome(status: str) -> str:
     """The same status in words, without a badge."""
-    tone_and_text = _FATES.get(status)
+    tone_and_text = _OUTCOMES.get(status)
     return status.replace("_", " ") if tone_and_text is None else tone_and_text[1]
 
 
@@ -223,7 +223,7 @@ def that_was_done(entry: EntryView) -> str:
 def tally(answers: Mapping[str, int]) -> str:
     """The number of answers of each outcome."""
     counts = (
-        (count, _FATES[status][1] if status in _FATES else status)
+        (count, _OUTCOMES[status][1] if status in _OUTCOMES else status)
         for status, count in answers.items()
     )
     return ", ".join(f"{count} {text}" for count, text in counts)
@@ -319,6 +319,6 @@ def delivery(delivery_name: str) -> str:
 
 
 @register.filter
-def that_are(questions: tuple[TimelineQuestion, ...], fate: str) -> list[TimelineQuestion]:
+def that_are(questions: tuple[TimelineQuestion, ...], outcome: str) -> list[TimelineQuestion]:
     """The questions that have the given status."""
-    return [question for question in questions if question.fate == fate]
+    return [question for question in questions if question.outcome == outcome]
