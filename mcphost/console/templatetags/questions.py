@@ -39,13 +39,13 @@ _EVIDENCE: Mapping[str, str] = {
     "client-asserted": "reported by the client; this server did not see who answered",
     "observed": "this server received no answer in time",
     "signed-in": "given on a page of this server by a signed-in user",
-    "playground": "given in the console by a signed-in user, in a trial",
+    "playground": "given in a trial, by the user who ran it",
 }
 _SHORT_EVIDENCE: Mapping[str, str] = {
     "client-asserted": "says the client",
     "observed": "no answer in time",
     "signed-in": "signed in on this server",
-    "playground": "in a trial in the console",
+    "playground": "in a trial",
 }
 _OUTCOMES: Mapping[str, tuple[str, str]] = {
     timeline.OPEN: ("info", "waiting for an answer"),
@@ -58,7 +58,7 @@ _OUTCOMES: Mapping[str, tuple[str, str]] = {
     timeline.UNASKED: ("warn", "not requested"),
     UNKNOWN: ("warn", "outcome unknown"),
     audit_records.COMPLETE: ("good", "complete"),
-    audit_records.INPUT_REQUIRED: ("info", "input required"),
+    audit_records.INPUT_REQUIRED: ("info", "asked a question"),
     audit_records.YIELDED: ("info", "moved to another process"),
     audit_records.DEFERRED: ("info", "became a task"),
     audit_records.CANCELLED: ("plain", "cancelled"),
@@ -140,7 +140,7 @@ _DELIVERIES: Mapping[str, str] = {
     "modern": "answers come with the client's next request",
     "legacy": "answers come in the session while the call is in progress",
     "task": "as a task, which takes the answers",
-    "playground": "tried in the console",
+    "playground": "in a trial, answers come from the user who runs it",
     "hosted": "answers come from a page of this server",
 }
 

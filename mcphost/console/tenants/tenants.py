@@ -54,6 +54,7 @@ from mcphost.vault.listing import has_salt
 
 PER_PAGE = 50
 RECENT = 8
+_NEW = "A new MCP server. These steps lead to the first call of a client."
 
 _SLUG_HINT = (
     "Part of the address that clients connect to, such as acme in …/t/acme/mcp. It never changes and is "
@@ -244,6 +245,7 @@ def overview(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         waiting=named_waiting(waiting[:RECENT]),
         waiting_count=count_open(own, now) if may_read else 0,
         url=mcp_url(request, tenant.slug),
+        **({} if steps is None else {"purpose": _NEW}),
     )
 
 

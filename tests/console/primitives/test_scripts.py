@@ -103,3 +103,8 @@ def test_a_check_without_a_worker_is_reported_and_releases_its_slot(operator, mo
         assert reply.status_code == 503
         assert "it did not start" in reply.json()["detail"]
     assert operator.post(CHECK, {"code": START}).status_code == 200
+
+
+def test_the_form_of_a_script_shows_what_describes_it_without_a_description(operator) -> None:
+    page = operator.get("/admin/t/acme/tools/new/?kind=script")
+    assert 'placeholder="Greet a person by name."' in page.content.decode()

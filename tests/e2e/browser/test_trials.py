@@ -70,7 +70,9 @@ def test_a_trial_of_a_script_asks_for_input_and_the_script_is_published_unchange
     expect(trial(page).get_by_role("heading", name="Result")).to_be_visible()
     page.goto("/admin/t/demo/calls/")
     page.get_by_role("row", name="brew").first.get_by_role("link").first.click()
-    expect(page.get_by_text("tried in the console").first).to_be_visible()
+    expect(
+        page.get_by_text("in a trial, answers come from the user who runs it").first
+    ).to_be_visible()
 
 
 def test_a_failing_line_is_named_and_the_trial_fits_a_phone_in_dark_mode(visit: Visit) -> None:
