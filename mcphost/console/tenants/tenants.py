@@ -35,6 +35,7 @@ from mcphost.console.forms import forms
 from mcphost.console.forms.edits import Edit
 from mcphost.console.paging import page_by_name
 from mcphost.console.periods import asked_period
+from mcphost.console.purposes import PURPOSES
 from mcphost.console.records.filters import (
     named_waiting,
     of_clients,
@@ -245,7 +246,7 @@ def overview(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         waiting=named_waiting(waiting[:RECENT]),
         waiting_count=count_open(own, now) if may_read else 0,
         url=mcp_url(request, tenant.slug),
-        **({} if steps is None else {"purpose": _NEW}),
+        purpose=PURPOSES["tenant"] if steps is None else _NEW,
     )
 
 
