@@ -204,7 +204,7 @@ def test_a_call_is_saved_and_run_again_after_an_edit(visit: Visit) -> None:
     saved.get_by_role("button", name="Run sweet tea").click()
     expect(saved.get_by_text("0 of 1 passed")).to_be_visible()
     expect(saved.get_by_text("The result does not contain “2 lumps”.")).to_be_visible()
-    expect(saved.locator("pre")).to_have_text("+ 1 of tea with 2 cubes <b>each</b>")
+    expect(saved.locator("pre")).to_have_text("1 of tea with 2 cubes <b>each</b>")
     saved.get_by_role("link", name="Delete sweet tea").click()
     page.get_by_role("button", name="Delete").click()
     expect(saved.get_by_text("None yet.")).to_be_visible()
