@@ -89,8 +89,10 @@ class PrimitivePage:
         return [source for source in sources if source.startswith("data:image/")]
 
 
-def view_of(row: PrimitiveRow, url: str, chosen: Mapping[str, str] | None = None) -> PrimitivePage:
-    """Return the data for one primitive's page; `url` is the tenant's MCP URL, and `chosen` are values
+def view_of(
+    row: PrimitiveRow, url: str, selected_values: Mapping[str, str] | None = None
+) -> PrimitivePage:
+    """Return the data for one primitive's page; `url` is the tenant's MCP URL, and `selected_values` are values
     of arguments or variables to preview it with."""
     offering = selectors.offering(row.tenant_id)
     served = next((offered for offered in offering.everything if offered.id == row.id), None)
@@ -123,7 +125,7 @@ def view_of(row: PrimitiveRow, url: str, chosen: Mapping[str, str] | None = None
         versions=versions,
         verbs=possible(row.state),
         deletable=row.state in DELETABLE,
-        **_example(row, live, compiled, url, listing, chosen or {}),
+        **_example(row, live, compiled, url, listing, selected_values or {}),
     )
 
 
@@ -147,7 +149,7 @@ def _example(
     compiled: Compiled | None,
     url: str,
     listing: Mapping[str, Any],
-    chosen: Mapping[str, str],
+    selected_values: Mapping[str, str],
 ) -> dict[str, Any]:
     """Return an example request, and its result where that is known without running code.
 
@@ -162,7 +164,9 @@ def _example(
         config = {}
     choices = examples.choices(config)
     values = examples.values(primitive_type, listing, choices, of_all=bool(config))
-    values |= {name: chosen[name][:MAX_EXAMPLE] for name in values if chosen.get(name)}
+    values |= {
+        name: selected_values[name][:MAX_EXAMPLE] for name in values if selected_values.get(name)
+    }
     template = str(listing.get("uriTemplate", ""))
     return {
         "curl": examples.curl(primitive_type, url, listing, values),
