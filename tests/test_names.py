@@ -10,7 +10,7 @@ from tests.source_files import parse, sources
 
 NAMELESS = re.compile(
     "_*(each|found|one|asked|known|given|said|left|wanted|place|most|sort|taking|held|what|chosen|taken|told|word"
-    "|others|who|mine|other|look|leave|seen|gone|theirs|legs?|tell|some|ours|say|keep|whose|hear)_*",
+    "|others|who|fates?|mine|other|look|leave|seen|gone|theirs|legs?|tell|some|ours|say|keep|whose|hear)_*",
     re.IGNORECASE,
 )
 """Pronouns, participles and verbs that name nothing: a variable is named after what it holds (`rows`, not

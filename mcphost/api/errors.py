@@ -22,6 +22,7 @@ from mcphost.api.problems import (
 from mcphost.catalogue.errors import (
     InvalidPrimitiveError,
     NotDeletableError,
+    NotInspectedError,
     StaleError,
     UnchangedError,
     UnknownError,
@@ -32,7 +33,7 @@ from mcphost.kinds.http.openapi_documents import OpenApiError
 from mcphost.kinds.http.openapi_finding import FindingBusyError
 from mcphost.serving.database import DATABASE_ERRORS, report
 from mcphost.serving.execution.trials import TrialEndedError
-from mcphost.tenant_file.errors import InvalidFileError, MovedError
+from mcphost.tenant_file.errors import FileNotInspectedError, InvalidFileError, MovedError
 from mcphost.tenants.errors import InvalidError, UnknownTenantError
 from mcphost.vault.errors import KeyRefusalError
 
@@ -114,6 +115,15 @@ def _busy_problem(error: Any) -> ProblemError:
     return ProblemError(ProblemType.UNAVAILABLE, str(error), headers=retry)
 
 
+def _uninspected_problem(error: Any) -> ProblemError:
+    sentences = dict.fromkeys(text for texts in error.problems.values() for text in texts)
+    return _busy_problem(" ".join(sentences))
+
+
+def _uninspected_file_problem(error: Any) -> ProblemError:
+    return _busy_problem(" ".join(dict.fromkeys(problem.message for problem in error.problems)))
+
+
 def _key_problem(error: Any) -> ProblemError:
     sentence = str(error)
     return ProblemError(ProblemType.CONFLICT, f"{sentence[:1].upper()}{sentence[1:]}.")
@@ -158,8 +168,10 @@ _CONVERSIONS: Final[
 ] = (
     (ProblemError, _own_problem),
     (exceptions.APIException, _framework_problem),
+    (NotInspectedError, _uninspected_problem),
     ((InvalidPrimitiveError, InvalidError), _field_problem),
     ((WrongStateError, NotDeletableError, UnchangedError), _state_problem),
+    (FileNotInspectedError, _uninspected_file_problem),
     (InvalidFileError, _file_problem),
     (OpenApiError, _document_problem),
     (TrialEndedError, _trial_problem),

@@ -205,7 +205,7 @@ def count_waiting(
 ) -> int:
     """How many questions to clients wait for an answer at `now`: of one target, or that expire by `until`.
 
-    Without those of trials in the console, which are no traffic, and without those of tasks, which `tasks.listing` counts: their answers are recorded only when the next
+    Without those of trials, which are no traffic, and without those of tasks, which `tasks.listing` counts: their answers are recorded only when the next
     round begins.
     """
     follower.catch_up(now)
@@ -243,7 +243,7 @@ def overdue(
 
 
 def open_trials(tenant: UUID, target: str, now: datetime) -> Sequence[UUID]:
-    """The trials in the console of a target that wait for their operators, at most MAX_WAITING."""
+    """The trials of a target that wait for their operators, at most MAX_WAITING."""
     follower.catch_up(now)
     trials = search.open_calls(frozenset({tenant}), now)
     of_target = trials.filter(target=target, delivery=Delivery.PLAYGROUND)

@@ -276,7 +276,7 @@ class QuestionSummary(models.Model):
     """One question that a call asked, and what became of it (`summaries.questions`): made of entries.
 
     `id` is that of the entry that asked it; `answer` that of the first answer, which `answered_by` gave.
-    `state` is its fate in the timeline of the call, and `last` the entry that determines the state of the call.
+    `state` is its outcome in the timeline of the call, and `last` the entry that determines the state of the call.
     `ran` is the outcome of the run that used the answer.
     """
 

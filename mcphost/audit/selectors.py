@@ -163,7 +163,7 @@ def count_entries(call: UUID) -> int:
 def first_call(tenant: UUID) -> EntryView | None:
     """The first entry of a tenant's first call by a client; None before one has arrived.
 
-    Trials in the console are no calls of clients.
+    Trials are no calls of clients.
     """
     rounds = Entry.objects.filter(tenant=tenant, action__in=(ROUND_STARTED, ROUND_FINISHED))
     row = rounds.exclude(delivery=Delivery.PLAYGROUND).order_by("id").first()

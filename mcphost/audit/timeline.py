@@ -104,13 +104,13 @@ class TimelineAttempt:
 class TimelineAnswer:
     """One answer: its outcome, and the run that used it.
 
-    `fate` is `accept`, `decline`, `cancel`, `received` (an answer that is no choice), `invalid`
+    `outcome` is `accept`, `decline`, `cancel`, `received` (an answer that is no choice), `invalid`
     (`why` says why) or `unasked`. `ran` is the run of the same HTTP request; None if no entry of
     one exists. A process that takes a round over records its answers once more.
     """
 
     entry: EntryView
-    fate: str
+    outcome: str
     why: str = ""
     ran: TimelineAttempt | None = None
     asked_at: datetime | None = None
@@ -126,11 +126,11 @@ class TimelineAnswer:
 
 @dataclass(frozen=True, slots=True)
 class TimelineQuestion:
-    """One question of a round. `fate` is that of its first answer, or why it has none: `open`,
+    """One question of a round. `outcome` is that of its first answer, or why it has none: `open`,
     `expired`, `lost`, `stopped`, `repeated` (`again` is the round that asked again) or `never`."""
 
     entry: EntryView
-    fate: str
+    outcome: str
     expires_at: datetime | None = None
     answers: tuple[TimelineAnswer, ...] = ()
     again: int | None = None
@@ -172,9 +172,11 @@ class Timeline:
         return tuple(question for round in self.rounds for question in round.questions)
 
     @property
-    def fates(self) -> Mapping[UUID, str]:
-        """The fate of each answer, by the id of its entry."""
-        return {answer.entry.id: answer.fate for round in self.rounds for answer in round.answers}
+    def outcomes(self) -> Mapping[UUID, str]:
+        """The outcome of each answer, by the id of its entry."""
+        return {
+            answer.entry.id: answer.outcome for round in self.rounds for answer in round.answers
+        }
 
 
 _OfRound = TypeVar("_OfRound", EntryView, TimelineAttempt)
@@ -201,7 +203,7 @@ def timeline(entries: Sequence[EntryView], now: datetime, losses: Losses = NONE)
 def _was_declined(rounds: Iterable[TimelineRound], number: int) -> bool:
     """Whether a person declined or cancelled an input request, which a round then received."""
     return any(
-        answer.fate in REFUSED_BY_PERSON
+        answer.outcome in REFUSED_BY_PERSON
         for round in rounds
         if round.number == number
         for answer in round.answers
@@ -349,13 +351,13 @@ class _TimelineReading:
         run = self._attempts.get((number, entry.http_request_id))
         expires_at = None if run is None else run.expires_at
         if answers:
-            return TimelineQuestion(entry, answers[0].fate, expires_at, answers)
+            return TimelineQuestion(entry, answers[0].outcome, expires_at, answers)
         rounds = self._rounds_of_key[key_of(entry)]
         later = bisect_right(rounds, number)
         if later < len(rounds):
             return TimelineQuestion(entry, REPEATED, expires_at, again=rounds[later])
-        fate = STOPPED if self._was_stopped(entry) else self._unanswered(number, run)
-        return TimelineQuestion(entry, fate, expires_at)
+        outcome = STOPPED if self._was_stopped(entry) else self._unanswered(number, run)
+        return TimelineQuestion(entry, outcome, expires_at)
 
     def _was_stopped(self, question: EntryView) -> bool:
         """Whether an operator cancelled the call while the question was its last."""
@@ -376,8 +378,8 @@ class _TimelineReading:
         why = "" if ran is None else str(ran.invalid.get(key_of(entry), ""))
         question = self._questions[entry.id]
         asked_at = None if question is None else question.at
-        fate = UNASKED if entry.facts.get("unasked") else entry.outcome
-        return TimelineAnswer(entry, INVALID if why else fate, why, ran, asked_at)
+        outcome = UNASKED if entry.facts.get("unasked") else entry.outcome
+        return TimelineAnswer(entry, INVALID if why else outcome, why, ran, asked_at)
 
 
 def _is_of_operator(act: EntryView) -> bool:

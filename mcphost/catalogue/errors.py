@@ -2,6 +2,7 @@
 
 CatalogueError
 ├── InvalidPrimitiveError  a field has a value that a primitive cannot have
+│   └── NotInspectedError  whether it has one cannot be found out now
 ├── WrongStateError  the primitive's state does not allow the verb
 ├── NotDeletableError  the primitive is neither a draft nor archived
 ├── UnchangedError   the version to publish is the one that was published last
@@ -42,6 +43,10 @@ class InvalidPrimitiveError(CatalogueError):
             target = next((name for name in (field, leaf, root) if name in fields), None)
             placed.setdefault(target, []).extend(messages)
         return placed
+
+
+class NotInspectedError(InvalidPrimitiveError):
+    """The configuration cannot be inspected now, and may be valid. `problems` say so at its field."""
 
 
 class WrongStateError(CatalogueError):

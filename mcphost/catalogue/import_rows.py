@@ -77,6 +77,16 @@ class OperationRow:
         return self.found_operation.operation.source
 
     @property
+    def method(self) -> str:
+        """The HTTP method, the first word of its source."""
+        return self.source.partition(" ")[0]
+
+    @property
+    def path(self) -> str:
+        """The path, the rest of its source."""
+        return self.source.partition(" ")[2]
+
+    @property
     def is_new(self) -> bool:
         """Whether a draft can be created of it."""
         return bool(self.found_operation.url) and self.tool is None

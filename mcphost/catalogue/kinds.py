@@ -91,7 +91,7 @@ def inspect_config(
     """Return the problems of a tenant's configuration by field, for kinds that look closer when it is
     saved: those of `compile_config`, which finds them too, may be among them.
 
-    Blocks for up to half a minute, so it raises RuntimeError in a transaction: on SQLite, no other
+    Raises InspectionBusyError. Blocks for up to half a minute, so it raises RuntimeError in a transaction: on SQLite, no other
     connection could write meanwhile.
     """
     inspect_kind = INSPECTED.get(kind)

@@ -182,7 +182,8 @@ class KeptDocument(models.Model):
 class SavedCall(models.Model):
     """A call of a tool with what is expected of it, saved in the console.
 
-    `content` is encrypted under the payload key `key_id` of the tool's tenant.
+    `content` is encrypted under the payload key `key_id` of the tool's tenant. `ran_at`, `passed` and
+    `ran_call` are of its last run: when, whether it gave what is expected, and the id of the recorded call.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -192,6 +193,9 @@ class SavedCall(models.Model):
     content = models.BinaryField()
     saved_by = models.CharField(max_length=200)
     saved_at = models.DateTimeField(auto_now=True)
+    ran_at = models.DateTimeField(null=True)
+    passed = models.BooleanField(null=True)
+    ran_call = models.UUIDField(null=True)
 
     class Meta:
         db_table = "catalogue_savedcall"

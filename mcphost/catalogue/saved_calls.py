@@ -51,8 +51,16 @@ class SavedRequest:
     answers: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
 
 
+class LastRun(NamedTuple):
+    """The last run of a saved call: whether it gave what is expected, and its call, if one was recorded."""
+
+    at: datetime
+    passed: bool
+    call: UUID | None = None
+
+
 class SavedCallRow(NamedTuple):
-    """A saved call. `request` and `expectation` are None if their key no longer exists."""
+    """A saved call. `request` and `expectation` are None if their key no longer exists; `last_run` before it ran."""
 
     id: UUID
     name: str
@@ -60,6 +68,7 @@ class SavedCallRow(NamedTuple):
     saved_at: datetime
     request: SavedRequest | None
     expectation: Expectation | None
+    last_run: LastRun | None = None
 
 
 def saved_calls(tool: UUID) -> tuple[SavedCallRow, ...]:
@@ -102,9 +111,18 @@ def save_call(
             "key_id": sealed.key_id,
             "content": sealed.ciphertext,
             "saved_by": actor.label,
+            "ran_at": None,
+            "passed": None,
+            "ran_call": None,
         },
     )
     _record("saved_call.saved", primitive, name, actor)
+
+
+def note_run(saved: SavedCallRow, run: LastRun) -> None:
+    """Keep how a run ended, unless the call was saved again meanwhile. No audit entry: the run has records of its own."""
+    unchanged = SavedCall.objects.filter(pk=saved.id, saved_at=saved.saved_at)
+    unchanged.update(ran_at=run.at, passed=run.passed, ran_call=run.call)
 
 
 @transaction.atomic
@@ -136,7 +154,12 @@ def _row_of(row: SavedCall) -> SavedCallRow:
         expectation = Expectation(**content["expectation"])
     except UnreadablePayloadError:
         pass  # its key was destroyed
-    return SavedCallRow(row.pk, row.name, row.saved_by, row.saved_at, request, expectation)
+    last_run = None
+    if row.ran_at is not None and row.passed is not None:
+        last_run = LastRun(row.ran_at, row.passed, row.ran_call)
+    return SavedCallRow(
+        row.pk, row.name, row.saved_by, row.saved_at, request, expectation, last_run
+    )
 
 
 def _record(action: str, primitive: Primitive, name: str, actor: Actor) -> None:

@@ -3,7 +3,7 @@
 All problems are found at once, so that a form can show each beside its field.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NewType
 from uuid import UUID
@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 
 from mcphost.catalogue import compiling, kinds
 from mcphost.catalogue.compiling import NotServableError, Ready
-from mcphost.catalogue.errors import InvalidPrimitiveError
+from mcphost.catalogue.errors import InvalidPrimitiveError, NotInspectedError
 from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.catalogue.icons import check_icons
 from mcphost.catalogue.kinds import KindError
@@ -26,6 +26,7 @@ from mcphost.catalogue.texts import (
     check_time_limit,
     check_title,
 )
+from mcphost.kinds.kind import InspectionBusyError
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.protocol.storable import check_json
 from mcphost.protocol.tools import check_tool_name
@@ -80,15 +81,24 @@ def note(text: str) -> str:
 
 def inspect(tenant_id: UUID, fields: PrimitiveFields) -> Inspected:
     """Look at the configuration as closely as its kind can; return the same fields. Blocks, so call
-    it before the transaction: in one it raises RuntimeError. Raises InvalidPrimitiveError."""
+    it before the transaction: in one it raises RuntimeError. Raises InvalidPrimitiveError, and
+    NotInspectedError while its kind is busy."""
     if fields.kind not in tuple(kinds.KINDS) or _config_problems(fields):
         return Inspected(fields)  # for `check`, which finds those of other fields, too
-    problems = kinds.inspect_config(fields.kind, fields.config, tenant_id)
+    try:
+        problems = kinds.inspect_config(fields.kind, fields.config, tenant_id)
+    except InspectionBusyError as busy:
+        raise NotInspectedError(_inside_config(busy.problems)) from None
     if problems:
-        raise InvalidPrimitiveError(
-            {f"config.{field}" if field else "config": list(p) for field, p in problems.items()}
-        )
+        raise InvalidPrimitiveError(_inside_config(problems))
     return Inspected(fields)
+
+
+def _inside_config(problems: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """Return problems of a configuration by the fields of its primitive."""
+    return {
+        f"config.{field}" if field else "config": list(texts) for field, texts in problems.items()
+    }
 
 
 def inspect_and_check(

@@ -10,6 +10,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from mcphost.catalogue.selectors import counts
+from mcphost.catalogue.states import PrimitiveState
 from mcphost.console.primitive_words import WORDS
 from mcphost.console.signin import may_enter
 from mcphost.tenants.access import permissions, visible_tenants
@@ -101,8 +102,9 @@ def menu(request: HttpRequest) -> Menu:
     groups = [_group("", own)]
     if here is not None:
         numbers: Counter[str] = Counter()
-        for (primitive_type, _), number in counts([here.pk]).get(here.pk, {}).items():
-            numbers[f"{primitive_type.value}s"] += number
+        for (primitive_type, state), number in counts([here.pk]).get(here.pk, {}).items():
+            if state is not PrimitiveState.ARCHIVED:  # their lists leave them out, too
+                numbers[f"{primitive_type.value}s"] += number
         granted, of_tenant = permissions(user, here), []
         for title, icon, name, permission in TENANT_PAGES:
             if permission in granted:

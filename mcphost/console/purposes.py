@@ -48,6 +48,7 @@ PURPOSES: Mapping[str, str] = {
     "prompt_version": "What was published as this version, and what changed since the one before.",
     "resource_version": "What was published as this version, and what changed since the one before.",
     "template_version": "What was published as this version, and what changed since the one before.",
+    "saved_calls_run": "Runs saved calls again after an edit, and compares what they give with what is expected.",
     "tool_import": "Makes tools from the operations of an HTTP API. They begin as drafts.",
     "functions": "The functions of the tools folders, and which of them are granted to this tenant.",
     "tokens": "Each token lets one client act for a member or a service account.",

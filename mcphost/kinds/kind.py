@@ -31,6 +31,10 @@ class KindError(Exception):
         super().__init__(" ".join(text for texts in problems.values() for text in texts))
 
 
+class InspectionBusyError(KindError):
+    """A configuration cannot be inspected now, and may be valid. `problems` say so at its field."""
+
+
 @dataclass(frozen=True, slots=True)
 class Compiled:
     """A compiled configuration, with the author's descriptions, which operators may override.

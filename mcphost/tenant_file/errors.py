@@ -2,6 +2,7 @@
 
 TenantFileError
 ├── InvalidFileError  the file has problems, each with its line
+│   └── FileNotInspectedError  all of them are that something cannot be inspected now
 └── MovedError        the tenant is not as it was when the plan was made
 """
 
@@ -44,6 +45,10 @@ class InvalidFileError(TenantFileError):
     def __init__(self, problems: Sequence[FileProblem]) -> None:
         self.problems = tuple(sorted(problems)[:MAX_PROBLEMS])
         super().__init__("\n".join(map(str, self.problems)))
+
+
+class FileNotInspectedError(InvalidFileError):
+    """No problem is known, but some of the file cannot be inspected now. `problems` say what."""
 
 
 class MovedError(TenantFileError):

@@ -23,13 +23,14 @@ from mcphost.catalogue.batches import (
     read_basis,
     store,
 )
-from mcphost.catalogue.errors import InvalidPrimitiveError, StaleError
+from mcphost.catalogue.errors import InvalidPrimitiveError, NotInspectedError, StaleError
 from mcphost.catalogue.models import Primitive
 from mcphost.catalogue.services import grant_function
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.tenant_file.documents import Path, YamlDocument, read
 from mcphost.tenant_file.errors import (
     MAX_PROBLEMS,
+    FileNotInspectedError,
     FileProblem,
     InvalidFileError,
     MovedError,
@@ -92,8 +93,8 @@ def make_plan(
 ) -> Plan:
     """Compare a file with a tenant. `permissions` are those of the user who will apply the plan.
 
-    Blocks while changed primitives are inspected. Raises InvalidFileError with all problems by line, and
-    Tenant.DoesNotExist.
+    Blocks while changed primitives are inspected. Raises InvalidFileError with all problems by line
+    (FileNotInspectedError if the only ones are that scripts cannot be checked now), and Tenant.DoesNotExist.
     """
     document = read(data)
     return _Planner(document, read_file(document), read_basis(tenant_id)).plan(data, permissions)
@@ -139,6 +140,8 @@ class _Planner:
     def __init__(self, document: YamlDocument, file: TenantFile, basis: Basis) -> None:
         self._document, self._file, self._basis = document, file, basis
         self._problems: list[FileProblem] = []
+        self._uninspected = 0
+        """How many of them are that something cannot be inspected now."""
 
     def plan(self, data: bytes, permissions: Collection[Permission]) -> Plan:
         settings = self._settings(permissions)
@@ -146,7 +149,8 @@ class _Planner:
         preparation = Preparation(self._basis, grants, settings.outgoing_hosts)
         changes = [*self._changed(preparation), *self._pruned(preparation)]
         if self._problems:
-            raise InvalidFileError(self._problems)
+            is_busy = len(self._problems) == self._uninspected
+            raise (FileNotInspectedError if is_busy else InvalidFileError)(self._problems)
         unnamed = self._unnamed()
         changed_ids = {change.row.id for change in changes}
         return Plan(
@@ -198,6 +202,8 @@ class _Planner:
             try:
                 change = preparation.prepare(desired)
             except InvalidPrimitiveError as error:
+                if isinstance(error, NotInspectedError):
+                    self._uninspected += len(error.problems)
                 for field, messages in error.problems.items():
                     self._refuse((*path, *_members(field)), " ".join(messages))
             else:

@@ -77,12 +77,26 @@
   document.addEventListener("console:added", (event) => timed(event.detail));
 
   // Buttons for a selection are there with one: without this script they always are.
-  const offered = () => document.querySelectorAll("[data-selection]").forEach((buttons) => {
-    const boxes = [...buttons.closest("form").querySelectorAll("td input[type=checkbox]")];
-    const count = boxes.filter((box) => box.checked).length;
-    buttons.querySelectorAll("button").forEach((button) => { button.disabled = !count; });
-    const said = buttons.querySelector("[data-selected]");
-    if (said) said.textContent = count ? `${count} selected` : "";
+  const boxesOf = (part) => [...part.closest("form").querySelectorAll("td input[type=checkbox]")];
+  const isChecked = (box) => box.checked;
+  const offered = () => {
+    document.querySelectorAll("[data-selection]").forEach((buttons) => {
+      const none = !boxesOf(buttons).some(isChecked);
+      buttons.querySelectorAll("button").forEach((button) => { button.disabled = none; });
+    });
+    document.querySelectorAll("[data-select-all]").forEach((label) => {
+      const boxes = boxesOf(label);
+      const count = boxes.filter(isChecked).length;
+      const [all] = label.children;
+      label.hidden = false;
+      all.checked = count > 0 && count === boxes.length;
+      all.indeterminate = count > 0 && count < boxes.length;
+      label.parentElement.querySelector("[data-selected]").textContent = `${count} of ${boxes.length} selected`;
+    });
+  };
+  document.addEventListener("change", (event) => {
+    const label = event.target.closest("[data-select-all]");
+    if (label) boxesOf(label).forEach((box) => { box.checked = event.target.checked; });
   });
   document.addEventListener("change", offered);
   window.addEventListener("pageshow", offered);

@@ -6,7 +6,7 @@
     const reply = await fetch(form.action, { method: "POST", body });
     const page = new DOMParser().parseFromString(await reply.text(), "text/html");
     const row = page.getElementById(`saved-${call}`);
-    if (!reply.ok || !row?.querySelector(".c-badge")) throw new Error("not run");
+    if (!reply.ok || !row?.hasAttribute("data-ran")) throw new Error("not run");
     document.getElementById(row.id).replaceWith(row);
     return row.querySelector(".c-bad") === null;
   };

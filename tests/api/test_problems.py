@@ -1,5 +1,6 @@
 """Every refusal is a problem in JSON (RFC 9457), for programs and browsers alike."""
 
+import json
 from typing import Any
 from urllib.parse import quote
 
@@ -8,7 +9,9 @@ from django.db import OperationalError
 
 from mcphost.api.problems import MEDIA_TYPE, ProblemType
 from mcphost.api.resources import tenants
+from mcphost.kinds.script.kind import script_kind
 from mcphost.observability.availability import availability
+from mcphost.sandbox.check_slots import ChecksBusyError
 from tests.api.client import ApiClient
 from tests.api.conftest import ApiClients
 from tests.api.samples import SAMPLES
@@ -216,3 +219,47 @@ def test_an_id_with_a_character_that_no_text_may_have_is_unknown(
 ) -> None:
     for path in ("tenants/acme/tokens", "tenants/acme/functions", "keys"):
         checked(clients.staff.get(f"/api/v1/{path}/{part}"), ProblemType.NOT_FOUND)
+
+
+SCRIPT_CODE = 'def greet(name: str) -> str:\n    """Greets."""\n    return name\n'
+SCRIPT_TOOL = {"name": "greet", "kind": "script", "config": {"code": SCRIPT_CODE}}
+
+
+@pytest.fixture
+def busy_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every check of a script is refused, as while those of others have all slots."""
+
+    def refuse(*arguments: Any) -> Any:
+        raise ChecksBusyError("Other scripts are checked now.")
+
+    monkeypatch.setattr(script_kind.sandbox, "check", refuse)
+
+
+@pytest.mark.usefixtures("busy_checks")
+def test_a_script_that_cannot_be_checked_now_is_unavailable_and_not_invalid(
+    owner: ApiClient,
+) -> None:
+    content = json.dumps(
+        {"format": 1, "tools": {"greet": {"kind": "script", "config": SCRIPT_TOOL["config"]}}}
+    )
+    for path, body in (
+        (TOOLS.path, SCRIPT_TOOL),
+        ("/api/v1/tenants/acme/file/plan", {"content": content}),
+    ):
+        response = owner.send("POST", path, body)
+        problem = checked(response, ProblemType.UNAVAILABLE)
+        assert response.headers["Retry-After"] == "2"
+        assert problem["detail"].startswith("Other scripts are checked now.")
+        assert "errors" not in problem
+    assert owner.get(TOOLS.path).json()["items"] == []
+
+
+@pytest.mark.usefixtures("busy_checks")
+def test_a_file_that_is_wrong_besides_is_invalid(owner: ApiClient) -> None:
+    tools = {
+        "greet": {"kind": "script", "config": SCRIPT_TOOL["config"]},
+        "wrong": {"kind": "http", "config": {}},
+    }
+    content = json.dumps({"format": 1, "tools": tools})
+    response = owner.send("POST", "/api/v1/tenants/acme/file/plan", {"content": content})
+    checked(response, ProblemType.INVALID)

@@ -156,7 +156,7 @@ def test_a_call_whose_state_cannot_be_unsealed_is_lost_and_never_counted_as_open
     assert ("expired", "expired") in states()
     found = call_list.call(told["open"].call.id, OURS, timezone.now())
     assert (found.state, found.loss) == ("lost", row.loss)
-    assert [question.fate for question in found.questions] == ["lost"]
+    assert [question.outcome for question in found.questions] == ["lost"]
     later = call_list.call(told["open"].call.id, OURS, timezone.now() + 2 * HALF_HOUR)
     assert later.state == "lost"
 

@@ -19,10 +19,10 @@ def played(script: str) -> Timeline:
     return read(Story().play(script))
 
 
-def fates(found: Timeline) -> str:
-    """Round, key and fate of each question."""
+def outcomes(found: Timeline) -> str:
+    """Round, key and outcome of each question."""
     return ", ".join(
-        f"{round.number} {each.entry.facts['key']} {each.fate}"
+        f"{round.number} {each.entry.facts['key']} {each.outcome}"
         for round in found.rounds
         for each in round.questions
     )
@@ -65,12 +65,12 @@ def test_a_call_has_a_state_and_each_of_its_input_requests_an_outcome(
 ):
     story = Story().play(script)
     found, late = read(story), read(story, HALF_HOUR)
-    assert (found.state, fates(found)) == (state, ends)
+    assert (found.state, outcomes(found)) == (state, ends)
     if state == "open":
         assert read(story, found.expires_at - story.at).state == "expired", "from that moment on"
     elif state != "unknown":
         assert found.expires_at is None
-    assert (late.state, fates(late)) == (
+    assert (late.state, outcomes(late)) == (
         state.replace("open", "expired"),
         ends.replace("open", "expired"),
     )
@@ -79,7 +79,7 @@ def test_a_call_has_a_state_and_each_of_its_input_requests_an_outcome(
 def test_a_call_with_a_result_is_complete_even_if_an_input_request_was_repeated() -> None:
     found = read(forked())
     assert (found.state, found.expires_at) == ("complete", None)
-    assert fates(found) == "1 q decline, 2 q repeated, 3 q never"
+    assert outcomes(found) == "1 q decline, 2 q repeated, 3 q never"
 
 
 def test_a_cancelled_call_has_the_entry_of_its_cancellation_and_no_further_round() -> None:
@@ -98,7 +98,9 @@ def test_a_cancelled_call_has_the_entry_of_its_cancellation_and_no_further_round
 def test_an_input_request_of_a_task_that_an_operator_cancelled_is_stopped() -> None:
     story = Story().play("become_task; ask a; cancel_task")
     *before, act = [view(row(each)) for each in story.made]
-    assert fates(timeline([*before, replace(act, http_request_id=None)], story.at)) == "2 a stopped"
+    assert (
+        outcomes(timeline([*before, replace(act, http_request_id=None)], story.at)) == "2 a stopped"
+    )
 
 
 def test_rounds_input_requests_and_input_responses_are_in_order() -> None:
@@ -107,7 +109,7 @@ def test_rounds_input_requests_and_input_responses_are_in_order() -> None:
     answered = story.back(2 * MINUTE).answer("a")
     begun = story.start()
     found = read(story.play("ask b; back; answer b; start; end"))
-    assert (found.state, fates(found)) == ("complete", "1 a accept, 2 b accept")
+    assert (found.state, outcomes(found)) == ("complete", "1 a accept, 2 b accept")
     first, second, third = found.rounds
     (question,) = first.questions
     assert question.expires_at == asked.at + HALF_HOUR
@@ -126,7 +128,7 @@ def test_an_invalid_input_response_has_its_reason_and_is_requested_again() -> No
     story = Story().play("ask a; back; answer a")
     story.ask("a", invalid={"a": "'x' is no number"})
     found = read(story.play("back; answer a decline; end"))
-    assert fates(found) == "1 a invalid, 2 a decline"
+    assert outcomes(found) == "1 a invalid, 2 a decline"
     assert found.rounds[0].questions[0].answers[0].why == "'x' is no number"
 
 
@@ -134,7 +136,7 @@ def test_an_input_response_to_a_different_question_under_the_same_key_does_not_c
     story = Story().play("ask a; back")
     story.answer("a", question="of another text")
     found = read(story.play("end"))
-    assert fates(found) == "1 a never"
+    assert outcomes(found) == "1 a never"
     assert [each.entry.facts["question"] for each in found.rounds[1].strange] == ["of another text"]
 
 
@@ -144,7 +146,7 @@ def test_an_unrequested_input_response_is_listed_with_the_round_that_received_it
     story.end()
     found = read(story)
     (answer,) = found.rounds[0].strange
-    assert (answer.fate, answer.entry.outcome) == ("unasked", "accept")
+    assert (answer.outcome, answer.entry.outcome) == ("unasked", "accept")
 
 
 def test_refusals_are_listed_with_the_round_in_which_they_happened() -> None:

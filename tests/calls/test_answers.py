@@ -184,17 +184,17 @@ def test_an_answer_concurrent_with_a_takeover_is_read_by_it_or_refused(
             seen.append((answered, taken_over.state))
 
     others = in_background(_and_close(taking_over))
-    fates = []
+    results = []
     for made in every:
         together.wait(20)
-        fates += submit(writer, (made.answer(state=state), [record()]))
+        results += submit(writer, (made.answer(state=state), [record()]))
     assert others() is None
-    assert [answered for answered, _ in seen] == fates
-    for made, fate in zip(every, fates, strict=True):
-        assert (made.questions[0].state == ANSWERED) is fate
-        assert made.row.state == (state if fate else CallState.WAITING)
-    assert [taken for _, taken in seen] == [state if f else CallState.WAITING for f in fates]
-    assert len(stored()) == sum(fates)
+    assert [answered for answered, _ in seen] == results
+    for made, result in zip(every, results, strict=True):
+        assert (made.questions[0].state == ANSWERED) is result
+        assert made.row.state == (state if result else CallState.WAITING)
+    assert [taken for _, taken in seen] == [state if f else CallState.WAITING for f in results]
+    assert len(stored()) == sum(results)
 
 
 @pytest.mark.postgresql

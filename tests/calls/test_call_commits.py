@@ -154,8 +154,10 @@ def test_a_call_changes_once_when_the_connection_is_lost_during_the_commit(
 def test_a_superseded_owner_or_a_bad_record_writes_nothing(start: Start, kind: Kind):
     made = ready(kind, writer := start())
     before = everything()
-    (fate,) = submit(writer, (kind.make(made, made.lease), [record(), record(duration_us=2**70)]))
-    assert isinstance(fate, RecordRefusedError)
+    (verdict,) = submit(
+        writer, (kind.make(made, made.lease), [record(), record(duration_us=2**70)])
+    )
+    assert isinstance(verdict, RecordRefusedError)
     assert everything() == before
     made = ready(kind, writer, begun=True)
     before = everything()
@@ -211,10 +213,10 @@ def test_each_call_of_a_batch_gets_its_own_outcome(
     jobs.insert(13, (bad.append(2), [record()]))
     before = stored()
     gate.open_gate()
-    fates = submit(writer, *jobs)
+    verdicts = submit(writer, *jobs)
     assert held() is None
-    assert isinstance(fates.pop(13), RecordRefusedError)
-    assert fates == [False, True] * 10
+    assert isinstance(verdicts.pop(13), RecordRefusedError)
+    assert verdicts == [False, True] * 10
     assert {each.id for each in records[1::2]} <= stored() - before
     assert stored().isdisjoint(each.id for each in records[::2])
     assert [state_of(one) for one in every[1::2]] == [kind.after] * 10
@@ -230,7 +232,7 @@ def test_announcements_of_concurrent_processes_get_consecutive_numbers(start: St
 
     def telling(writer: Writer, mine: list[MadeCall]) -> list[Any]:
         together.wait(10)
-        return [fate for one in mine for fate in write(writer, one.append(2, notify=True))]
+        return [verdict for one in mine for verdict in write(writer, one.append(2, notify=True))]
 
     results = [
         in_background(lambda writer=writer, mine=mine: telling(writer, mine))  # type: ignore[misc]

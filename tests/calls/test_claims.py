@@ -48,14 +48,14 @@ def test_each_claim_of_a_batch_gets_its_own_outcome(start: Start, gate: GateCiph
     free = [record() for _ in range(40)]
     plain = [in_background(lambda r=r: submit_and_wait(writer, [r])) for r in free]
     gate.open_gate()
-    fates = submit(writer, *((claims.claim(lease(of), of), records) for of, records in jobs))
+    results = submit(writer, *((claims.claim(lease(of), of), records) for of, records in jobs))
     assert held() is None
     assert [each() for each in plain] == [None] * 40
-    assert sorted(fates) == [False] * 60 + [True] * 60
-    assert [fates[n] + fates[n + 60] for n in range(60)] == [1] * 60
+    assert sorted(results) == [False] * 60 + [True] * 60
+    assert [results[n] + results[n + 60] for n in range(60)] == [1] * 60
     assert Claim.objects.count() == 60
     landed = {
-        each.id for (_, records), won in zip(jobs, fates, strict=True) if won for each in records
+        each.id for (_, records), won in zip(jobs, results, strict=True) if won for each in records
     }
     assert landed | {each.id for each in free} <= stored()
     assert len(stored()) == 1 + 40 + 120, "what came with a lost claim does not land"
@@ -67,9 +67,9 @@ def test_a_bad_record_fails_its_own_claim_only(start: Start, place: int) -> None
     rounds = [wanted() for _ in range(30)]
     jobs = [(claims.claim(lease(of), of), [record()]) for of in rounds]
     jobs[place] = (jobs[place][0], [record(), record(**BAD)])
-    fates = submit(start(), *jobs)
-    assert isinstance(fates.pop(place), RecordRefusedError)
-    assert fates == [True] * 29
+    results = submit(start(), *jobs)
+    assert isinstance(results.pop(place), RecordRefusedError)
+    assert results == [True] * 29
     assert not Claim.objects.filter(call=rounds[place].call).exists()
     assert len(stored()) == 29
 
@@ -90,14 +90,14 @@ def test_one_of_many_takeovers_of_a_claim_with_matching_answers_and_tenant_wins(
 ) -> None:
     lost, mine = claimed(writer := start(), of := wanted()), record()
     other = [wanted("those", call=of.call), wanted(call=of.call, tenant=uuid4())]
-    fates = submit(writer, *((claims.take_over(lease(each, 2), each), []) for each in other))
-    assert fates == [False, False]
+    results = submit(writer, *((claims.take_over(lease(each, 2), each), []) for each in other))
+    assert results == [False, False]
     assert row(of).epoch == 1
     leases = [lease(of, 2) for _ in range(10)]
-    fates = submit(writer, *((claims.take_over(each, of), [record()]) for each in leases))
-    assert sorted(fates) == [False] * 9 + [True]
+    results = submit(writer, *((claims.take_over(each, of), [record()]) for each in leases))
+    assert sorted(results) == [False] * 9 + [True]
     found = row(of)
-    assert (found.epoch, found.nonce) == (2, leases[fates.index(True)].nonce)
+    assert (found.epoch, found.nonce) == (2, leases[results.index(True)].nonce)
     assert len(stored()) == 1
     late = [claims.conclude(lost, lambda: "late"), claims.release(lost)]
     late += [claims.take_over(lease(of, 2), of)]
@@ -132,14 +132,14 @@ def test_the_winner_of_a_claim_is_known_after_a_connection_lost_during_the_commi
         claims.release(second),
         claims.take_over(lease(orphan, 2), orphan),
     )
-    fates = submit(start(), *((each, [own]) for each, own in zip(changes, records, strict=True)))
-    assert fates[0] is False
-    assert sorted(fates[1:3]) == [False, True]
-    assert fates[3:] == [True] * 3
-    assert (row(free).nonce == mine.nonce) is fates[1]
+    results = submit(start(), *((each, [own]) for each, own in zip(changes, records, strict=True)))
+    assert results[0] is False
+    assert sorted(results[1:3]) == [False, True]
+    assert results[3:] == [True] * 3
+    assert (row(free).nonce == mine.nonce) is results[1]
     assert [row(of).state for of in (ended, freed, orphan)] == ["finished", "released", "running"]
     assert row(orphan).epoch == 2
-    assert stored() == {own.id for own, fate in zip(records, fates, strict=True) if fate}
+    assert stored() == {own.id for own, result in zip(records, results, strict=True) if result}
     assert Payload.objects.count() == 4
 
 
@@ -158,13 +158,13 @@ def test_a_commit_that_completes_during_the_next_attempt_is_recognized(start, mo
         PostgresSink(server).write_if(rows, bound)
 
     lose_connections(monkeypatch, still_at_it)
-    fate = in_background(lambda: submit(start(), (claims.claim(lease(of), of), [mine])))
+    result = in_background(lambda: submit(start(), (claims.claim(lease(of), of), [mine])))
     try:
         await_a_lock("WITH claim_new0")
         server.execute("COMMIT")
     finally:
         other.close()
-    assert fate() == [True]
+    assert result() == [True]
     assert stored() == {mine.id}
 
 
@@ -177,7 +177,7 @@ def test_a_claim_that_times_out_on_a_locked_database_writes_nothing(
         waiting = in_background(lambda: submit(writer, (claims.claim(lease(of), of), [record()])))
         failures.wait()
         clock.now += 10
-        (fate,) = waiting()
-    assert isinstance(fate, RecordLostError)
+        (result,) = waiting()
+    assert isinstance(result, RecordLostError)
     assert not Claim.objects.exists()
     assert stored() == set()

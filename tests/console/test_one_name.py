@@ -13,7 +13,8 @@ from mcphost.console.glossary import TERMS
 CONSOLE: Final = Path(settings.BASE) / "mcphost" / "console"
 TEMPLATES: Final = Path(settings.BASE) / "templates"
 _OTHER_NAMES: Final = re.compile(
-    r"input[ _-]?(?:request|response)s?|\belicitations?\b|\brespon(?:ses?|ded|ds?)\b", re.IGNORECASE
+    r"input[ _-]?(?:required|requests?|responses?)|\belicitations?\b|\brespon(?:ses?|ded|ds?)\b",
+    re.IGNORECASE,
 )
 _CODE: Final = re.compile(r"\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\}|<[^>]*>", re.DOTALL)
 _SAID: Final = re.compile(r'(?:aria-label|title|placeholder|alt)="([^"{]*)"|(?:one|add)="([^"]*)"')

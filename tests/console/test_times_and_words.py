@@ -7,6 +7,13 @@ from django.test import Client
 from django.utils import timezone
 
 from mcphost.console.templatetags.console import ended_worker, nearly, when
+from mcphost.console.templatetags.questions import (
+    delivered,
+    delivery,
+    known_because,
+    known_by,
+    outcome_badge,
+)
 from mcphost.observability.labels import SANDBOX_KILLS
 from tests.cast import Cast
 from tests.console.conftest import Browser
@@ -59,3 +66,14 @@ def test_connect_offers_to_create_a_token_only_to_members(
 ) -> None:
     assert "create one below" in browse(cast.owner).get("/admin/t/acme/connect/").content.decode()
     assert "create one below" not in staff.get("/admin/t/acme/connect/").content.decode()
+
+
+@pytest.mark.parametrize("text_of", [known_because, known_by, delivery, delivered])
+def test_texts_about_a_trial_fit_one_of_the_console_and_one_of_the_api(text_of) -> None:
+    text = text_of("playground")
+    assert "trial" in text
+    assert "console" not in text
+
+
+def test_the_outcome_of_a_round_with_a_question_is_in_words_of_the_console() -> None:
+    assert "asked a question" in outcome_badge("input_required")

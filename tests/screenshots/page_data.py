@@ -104,7 +104,11 @@ TEXTS: Mapping[PrimitiveType, tuple[str, str, Mapping[str, Any]]] = {
     PrimitiveType.TEMPLATE: (
         "policy",
         "The policy for a country.",
-        {"uri": "docs://policies/{country}", "text": "The policy for {country}."},
+        {
+            "uri": "docs://policies/{country}",
+            "text": "Customers in {country} return goods within 30 days.",
+            "choices": {"country": ["Norway", "Denmark"]},
+        },
     ),
 }
 

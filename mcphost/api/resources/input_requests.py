@@ -119,7 +119,7 @@ class InputResponseRepresentation(Representation):
             at=entry.at,
             round=entry.round,
             responder=CallerRepresentation.of(entry),
-            outcome=answer.fate,
+            outcome=answer.outcome,
             reason=answer.why,
             seconds=answer.seconds,
             ran="" if answer.ran is None else answer.ran.outcome,

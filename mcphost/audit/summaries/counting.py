@@ -5,7 +5,7 @@ bucket again, without a lock, and writes them if neither its calls nor any roll-
 an hour or a day is over, its rows are made of those of shorter buckets. A call that changes later makes
 its bucket due, and so each longer one that is made of it.
 
-Trials in the console are no traffic: they add their names, with sums of zero.
+Trials are no traffic: they add their names, with sums of zero.
 """
 
 from collections import Counter

@@ -152,7 +152,7 @@ def _with_questions(
     base: Projection, last: EntryView, call_timeline: Timeline, now: datetime
 ) -> Projection:
     answers = [answer for round in call_timeline.rounds for answer in round.answers]
-    outcomes = Counter(answer.fate if answer.why else answer.entry.outcome for answer in answers)
+    outcomes = Counter(answer.outcome if answer.why else answer.entry.outcome for answer in answers)
     unasked = sum(1 for answer in answers if answer.entry.facts.get("unasked"))
     if unasked:
         outcomes["unasked"] = unasked
@@ -163,7 +163,7 @@ def _with_questions(
         if answer.entry.outcome != EXPIRED and (seconds := answer.seconds) is not None
     ]
     refused = sum(1 for entry in call_timeline.entries if entry.action in REFUSALS)
-    endings = Counter(question.fate for question in call_timeline.questions)
+    endings = Counter(question.outcome for question in call_timeline.questions)
     if refused:
         endings["refused"] = refused
     is_open = base.state == OPEN

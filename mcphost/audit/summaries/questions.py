@@ -41,7 +41,7 @@ def question_rows(questions: Sequence[TimelineQuestion], last: UUID) -> Iterator
             client_name=_cut(entry.client_name),
             client_version=entry.client_version,
             delivery=entry.delivery,
-            state=question.fate,
+            state=question.outcome,
             expires_at=question.expires_at,
         )
         if answer is not None:

@@ -165,10 +165,10 @@ def settle(verdicts: Sequence[Verdict]) -> None:
 
 
 def _resolve_futures(verdicts: Sequence[Verdict]) -> None:
-    for job, fate in verdicts:
+    for job, result in verdicts:
         if job.future.done():
             continue
-        if fate is None or fate is True or fate is False:
-            job.future.set_result(fate)
+        if result is None or result is True or result is False:
+            job.future.set_result(result)
         else:
-            job.future.set_exception(fate)
+            job.future.set_exception(result)

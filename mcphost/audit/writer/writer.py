@@ -325,7 +325,7 @@ class Writer:
             late = [job for job in undone if job.since <= before]
             lose(late, "records could not be written in time")
         counters.records_refused.add(
-            sum(len(job.records) for job, fate in verdicts if fate and fate is not True)
+            sum(len(job.records) for job, result in verdicts if result and result is not True)
         )
         if not remaining:
             self._failures = 0

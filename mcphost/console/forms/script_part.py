@@ -81,6 +81,14 @@ class ScriptPart(FormPart):
         except ScriptProblemError:
             return ""
 
+    @property
+    def description(self) -> str:
+        """What clients see without a description in the form: the docstring of the function."""
+        try:
+            return signature_of(plain(self["code"].value() or "")).description
+        except ScriptProblemError:
+            return ""
+
     def config(self) -> dict[str, Any]:
         submitted = self.cleaned_data
         selected_hints = {name: _HINT_VALUES[submitted[field]] for field, name in HINTS.items()}

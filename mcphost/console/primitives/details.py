@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from django.conf import settings
 
@@ -28,6 +28,8 @@ from mcphost.kinds.kind import Compiled
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.protocol.clients import OfferedTool, client_warnings
 
+MAX_EXAMPLE: Final = 200
+"""Characters of a value that a preview is filled with."""
 _LABELS = {
     "config": "Content",
     "uri": "URI",
@@ -47,7 +49,7 @@ class PrimitivePage:
     `problems` prevent the working copy from being published, `unserved` the published version from
     being served; `refusals` are what large clients refuse about the working copy. `listing` is what clients see, or would see after publishing. `curl` is an example
     request, and `shown` its result with the values in `example`, where that is known without
-    running code. `to_publish` says whether publishing would write a version that differs from the
+    running code; `example_uri` is the address that a template has with them. `suggestions` are those for each argument. `to_publish` says whether publishing would write a version that differs from the
     last one.
     """
 
@@ -71,6 +73,8 @@ class PrimitivePage:
     curl: str = ""
     shown: Sequence[Piece] = ()
     example: Mapping[str, str] = field(default_factory=dict)
+    example_uri: str = ""
+    suggestions: examples.Choices = field(default_factory=dict)
     definition: Sequence[DefinitionPart] = ()
 
     @property
@@ -85,8 +89,11 @@ class PrimitivePage:
         return [source for source in sources if source.startswith("data:image/")]
 
 
-def view_of(row: PrimitiveRow, url: str) -> PrimitivePage:
-    """Return the data for one primitive's page; `url` is the tenant's MCP URL."""
+def view_of(
+    row: PrimitiveRow, url: str, selected_values: Mapping[str, str] | None = None
+) -> PrimitivePage:
+    """Return the data for one primitive's page; `url` is the tenant's MCP URL, and `selected_values` are values
+    of arguments or variables to preview it with."""
     offering = selectors.offering(row.tenant_id)
     served = next((offered for offered in offering.everything if offered.id == row.id), None)
     ready, problems = _ready(row)
@@ -118,7 +125,7 @@ def view_of(row: PrimitiveRow, url: str) -> PrimitivePage:
         versions=versions,
         verbs=possible(row.state),
         deletable=row.state in DELETABLE,
-        **_example(row, live, compiled, url, listing),
+        **_example(row, live, compiled, url, listing, selected_values or {}),
     )
 
 
@@ -142,6 +149,7 @@ def _example(
     compiled: Compiled | None,
     url: str,
     listing: Mapping[str, Any],
+    selected_values: Mapping[str, str],
 ) -> dict[str, Any]:
     """Return an example request, and its result where that is known without running code.
 
@@ -156,13 +164,16 @@ def _example(
         config = {}
     choices = examples.choices(config)
     values = examples.values(primitive_type, listing, choices, of_all=bool(config))
-    # A preview has the suggested values; what has none stays a placeholder.
-    suggested = {name: value for name, value in values.items() if choices.get(name)}
-    preview = {name: suggested.get(name, f"{{{name}}}") for name in values}
+    values |= {
+        name: selected_values[name][:MAX_EXAMPLE] for name in values if selected_values.get(name)
+    }
+    template = str(listing.get("uriTemplate", ""))
     return {
         "curl": examples.curl(primitive_type, url, listing, values),
-        "shown": pieces(primitive_type, config, preview) if config else (),
-        "example": suggested if config else {},
+        "shown": pieces(primitive_type, config, values) if config else (),
+        "example": values if config else {},
+        "example_uri": examples.expanded(template, values) if template else "",
+        "suggestions": {name: values for name, values in choices.items() if values},
     }
 
 

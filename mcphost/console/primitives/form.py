@@ -21,6 +21,7 @@ from mcphost.console.forms.icons import icon_rows
 from mcphost.console.forms.kind_forms import HTTP, PYTHON, SCRIPT, TEXT, part_of
 from mcphost.console.forms.kind_parts import FormInput, ResourcePart, TemplatePart
 from mcphost.console.forms.prompts import plain
+from mcphost.console.forms.script_part import ScriptPart
 from mcphost.console.primitive_words import Words
 from mcphost.console.templatetags.console import lasted
 
@@ -101,6 +102,10 @@ class PrimitiveForm(forms.ConsoleForm):
         self.icons = icon_rows(sent, before.icons if before is not None else ())
         config = before.config if before is not None else {}
         self.part = part_of(words.primitive_type, tenant, kind, sent, config)
+        if isinstance(self.part, ScriptPart):
+            # The code comes next: it should be in sight.
+            own = {"placeholder": self.part.description, "rows": 2}
+            self.fields["description"].widget.attrs.update(own)
 
     def fix_names(self) -> None:
         """Show the name and the URI, which clients know already, as values that cannot be edited.

@@ -245,6 +245,7 @@ def page(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         form=form,
         document_import=document_import,
         listed=listed,
+        selectable=any(row.is_new or row.can_change for row in listed),
         no_credentials=NO_CREDENTIALS,
         all_bare=bool(listed) and all(NO_CREDENTIALS in row.notes for row in listed),
         removed=document_import.tools.removed_from(document_import.document)

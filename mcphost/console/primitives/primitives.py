@@ -52,6 +52,8 @@ from mcphost.tenants.roles import Permission
 MAX_LIST_FOR_MODELS: Final = 64 * 1024
 """Bytes of `tools/list` that fill about a tenth of the context of a usual model."""
 
+EXAMPLE: Final = "example-"
+"""How the fields of a preview begin; the name of an argument or a variable follows."""
 PUBLISH = "_publish"
 """The name of the button that saves and publishes."""
 
@@ -87,6 +89,7 @@ def listing(
         rows=listed_rows,
         uses=uses(tenant, [row for row, _, _ in listed_rows], timezone.now()) if reads else None,
         total=len(rows),
+        current=sum(row.state is not PrimitiveState.ARCHIVED for row in rows),
         search_text=search_text,
         state=state,
         states=[primitive_state.value for primitive_state in PrimitiveState],
@@ -238,12 +241,21 @@ def detail(
         framing=primitive_type is PrimitiveType.TOOL,
         at_row=f"row-{row.id}",
         words=WORDS[primitive_type],
-        offer=view_of(row, mcp_url(request, tenant.slug)),
+        offer=view_of(row, mcp_url(request, tenant.slug), _chosen_values(request.GET)),
         row=row,
         saved=shown_calls(row.id) if primitive_type is PrimitiveType.TOOL else (),
         period_choice=period_choice,
         use=use_page(tenant, row, period_choice, timezone.now()) if reads and row.version else None,
     )
+
+
+def _chosen_values(query: QueryDict) -> dict[str, str]:
+    """Return the values that the URL gives to arguments or variables, by name."""
+    return {
+        name.removeprefix(EXAMPLE): query_text(query, name)
+        for name in query
+        if name.startswith(EXAMPLE)
+    }
 
 
 def _create(

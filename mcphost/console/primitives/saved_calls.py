@@ -12,11 +12,12 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 from mcphost.catalogue import saved_calls
 from mcphost.catalogue.errors import InvalidPrimitiveError, UnknownError
-from mcphost.catalogue.saved_calls import SavedCallRow, SavedRequest
+from mcphost.catalogue.saved_calls import LastRun, SavedCallRow, SavedRequest
 from mcphost.console.base import Crumb, SignedInRequest, actor, of_tenant, page_of, show
 from mcphost.console.primitives import trial_results
 from mcphost.console.primitives.primitives import row_of
@@ -24,8 +25,8 @@ from mcphost.console.primitives.saved_comparisons import (
     Comparison,
     SavedCallEnding,
     client_of,
-    difference,
     differing,
+    excerpt_of,
     shown_calls,
 )
 from mcphost.console.primitives.trials import BUSY
@@ -61,7 +62,10 @@ def run(request: SignedInRequest, tenant: Tenant, primitive_id: UUID) -> HttpRes
                     "Not all were run: the time for one request was used up. Run the others one at a time.",
                 )
                 break
-            comparisons[saved.id] = _compare(request, tenant, primitive_id, saved)
+            comparison = _compare(request, tenant, primitive_id, saved)
+            comparisons[saved.id] = comparison
+            run = LastRun(timezone.now(), comparison.passed, comparison.ending.call)
+            saved_calls.note_run(saved, run)
     return show(
         request,
         "primitives/saved_calls.html",
@@ -119,7 +123,7 @@ def _compare(
         )
     ending = _run(request, tenant, tool, saved.request)
     problems = tuple(differing(saved.expectation, ending))
-    return Comparison(ending, monotonic() - begun, problems, difference(saved.expectation, ending))
+    return Comparison(ending, monotonic() - begun, problems, excerpt_of(saved.expectation, ending))
 
 
 def _run(

@@ -26,14 +26,21 @@ class SavedCallEnding(NamedTuple):
     problem: str = ""
 
 
+class ResultExcerpt(NamedTuple):
+    """What a call gave instead of what is expected, under a title."""
+
+    title: str
+    text: str
+
+
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Whether a call gave what is expected; else `problems` say what differs, and `difference` has the lines."""
+    """Whether a call gave what is expected; else `problems` say what differs, and `excerpt` shows it."""
 
     ending: SavedCallEnding
     seconds: float
     problems: tuple[str, ...]
-    difference: str = ""
+    excerpt: ResultExcerpt | None = None
 
     @property
     def passed(self) -> bool:
@@ -76,18 +83,18 @@ def differing(expectation: Expectation, ending: SavedCallEnding) -> Iterator[str
         yield "The structured content is another one."
 
 
-def difference(expectation: Expectation, ending: SavedCallEnding) -> str:
-    """The lines of the structured content that differ; else the text, if that is not as expected."""
+def excerpt_of(expectation: Expectation, ending: SavedCallEnding) -> ResultExcerpt | None:
+    """Return the lines of the structured content that differ; else the text, if that is not as expected."""
     if ending.problem or not any(differing(expectation, ending)):
-        return ""
+        return None
     if expectation.structured is None or ending.outcome != expectation.outcome:
-        return f"+ {ending.text[:MAX_TEXT]}" if ending.text else ""
+        return ResultExcerpt("Its result", ending.text[:MAX_TEXT]) if ending.text else None
     before, after = (
         json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True).splitlines()
         for value in (expectation.structured, ending.structured)
     )
     lines = difflib.unified_diff(before, after, "expected", "result", lineterm="")
-    return "\n".join(lines)[:MAX_TEXT]
+    return ResultExcerpt("What differs in the structured content", "\n".join(lines)[:MAX_TEXT])
 
 
 def client_of(sent: SavedRequest) -> ChosenClient:

@@ -230,5 +230,5 @@ def _notes(repetition: Repetition, revision: Revision | None) -> list[str]:
     elif call.questions:
         notes.append("The questions come on the stream. Answers are separate POSTs in the session.")
     if first.delivery == Delivery.PLAYGROUND:
-        notes.append("The call was a trial in the console, without an HTTP request of a client.")
+        notes.append("The call was a trial, without an HTTP request of a client.")
     return notes

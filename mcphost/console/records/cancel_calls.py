@@ -186,7 +186,7 @@ def _consequences(tenant: Tenant, timeline: Timeline) -> Sequence[str]:
     open_keys = [
         question.entry.facts.get("key", "")
         for question in timeline.questions
-        if question.fate == "open"
+        if question.outcome == "open"
     ]
     task = None if first.call is None else tasks.of_call(first.call, tenant.pk)
     is_task = task is not None and task.works

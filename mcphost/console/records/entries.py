@@ -1,12 +1,8 @@
 """Pages for the audit log, and for the payload of one entry: reading it and erasing it."""
 
-<<<<<<< HEAD
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-=======
-from collections.abc import Mapping, Sequence
->>>>>>> part-B
 from typing import Final
 from uuid import UUID
 

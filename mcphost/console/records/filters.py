@@ -68,7 +68,7 @@ OUTCOMES: Mapping[str, str] = {
 """The values by which calls are filtered according to how they ended."""
 MADE_BY: Mapping[str, str] = {
     MADE_BY_CLIENTS: "clients",
-    MADE_BY_TRIALS: "trials in the console",
+    MADE_BY_TRIALS: "trials",
 }
 QUESTIONS: Mapping[str, str] = {
     WITH_QUESTIONS: "with questions",
@@ -293,7 +293,7 @@ def still_open(questions: Iterable[WaitingQuestion]) -> list[WaitingQuestion]:
 
 
 def of_clients(questions: Iterable[WaitingQuestion]) -> list[WaitingQuestion]:
-    """Leave out questions of trials in the console: they are no traffic."""
+    """Leave out questions of trials: they are no traffic."""
     return [question for question in questions if question.entry.delivery != Delivery.PLAYGROUND]
 
 

@@ -39,15 +39,15 @@ _EVIDENCE: Mapping[str, str] = {
     "client-asserted": "reported by the client; this server did not see who answered",
     "observed": "this server received no answer in time",
     "signed-in": "given on a page of this server by a signed-in user",
-    "playground": "given in the console by a signed-in user, in a trial",
+    "playground": "given in a trial, by the user who ran it",
 }
 _SHORT_EVIDENCE: Mapping[str, str] = {
     "client-asserted": "says the client",
     "observed": "no answer in time",
     "signed-in": "signed in on this server",
-    "playground": "in a trial in the console",
+    "playground": "in a trial",
 }
-_FATES: Mapping[str, tuple[str, str]] = {
+_OUTCOMES: Mapping[str, tuple[str, str]] = {
     timeline.OPEN: ("info", "waiting for an answer"),
     timeline.EXPIRED: ("warn", "expired"),
     timeline.LOST: ("bad", "lost"),
@@ -58,7 +58,7 @@ _FATES: Mapping[str, tuple[str, str]] = {
     timeline.UNASKED: ("warn", "not requested"),
     UNKNOWN: ("warn", "outcome unknown"),
     audit_records.COMPLETE: ("good", "complete"),
-    audit_records.INPUT_REQUIRED: ("info", "input required"),
+    audit_records.INPUT_REQUIRED: ("info", "asked a question"),
     audit_records.YIELDED: ("info", "moved to another process"),
     audit_records.DEFERRED: ("info", "became a task"),
     audit_records.CANCELLED: ("plain", "cancelled"),
@@ -140,7 +140,7 @@ _DELIVERIES: Mapping[str, str] = {
     "modern": "answers come with the client's next request",
     "legacy": "answers come in the session while the call is in progress",
     "task": "as a task, which takes the answers",
-    "playground": "tried in the console",
+    "playground": "in a trial, answers come from the user who runs it",
     "hosted": "answers come from a page of this server",
 }
 
@@ -182,16 +182,16 @@ def delivered(delivery_name: str) -> str:
 
 
 @register.filter
-def fate(status: str) -> SafeString:
+def outcome_badge(status: str) -> SafeString:
     """The status of a question, an answer, a round or a call, as a badge."""
-    tone_and_text = _FATES.get(status)
+    tone_and_text = _OUTCOMES.get(status)
     return badge(status) if tone_and_text is None else toned(*tone_and_text)
 
 
 @register.filter
 def outcome(status: str) -> str:
     """The same status in words, without a badge."""
-    tone_and_text = _FATES.get(status)
+    tone_and_text = _OUTCOMES.get(status)
     return status.replace("_", " ") if tone_and_text is None else tone_and_text[1]
 
 
@@ -223,7 +223,7 @@ def that_was_done(entry: EntryView) -> str:
 def tally(answers: Mapping[str, int]) -> str:
     """The number of answers of each outcome."""
     counts = (
-        (count, _FATES[status][1] if status in _FATES else status)
+        (count, _OUTCOMES[status][1] if status in _OUTCOMES else status)
         for status, count in answers.items()
     )
     return ", ".join(f"{count} {text}" for count, text in counts)
@@ -319,6 +319,6 @@ def delivery(delivery_name: str) -> str:
 
 
 @register.filter
-def that_are(questions: tuple[TimelineQuestion, ...], fate: str) -> list[TimelineQuestion]:
+def that_are(questions: tuple[TimelineQuestion, ...], outcome: str) -> list[TimelineQuestion]:
     """The questions that have the given status."""
-    return [question for question in questions if question.fate == fate]
+    return [question for question in questions if question.outcome == outcome]

@@ -20,6 +20,11 @@ class Count:
     disabled: int
 
     @property
+    def total(self) -> int:
+        """All that are not archived."""
+        return self.published + self.draft + self.disabled
+
+    @property
     def name(self) -> str:
         """The type's name, singular or plural to match the published number."""
         return self.words.singular if self.published == 1 else self.words.plural

@@ -35,6 +35,7 @@ from mcphost.console.forms import forms
 from mcphost.console.forms.edits import Edit
 from mcphost.console.paging import page_by_name
 from mcphost.console.periods import asked_period
+from mcphost.console.purposes import PURPOSES
 from mcphost.console.records.filters import (
     named_waiting,
     of_clients,
@@ -54,6 +55,7 @@ from mcphost.vault.listing import has_salt
 
 PER_PAGE = 50
 RECENT = 8
+_NEW = "A new MCP server. These steps lead to the first call of a client."
 
 _SLUG_HINT = (
     "Part of the address that clients connect to, such as acme in …/t/acme/mcp. It never changes and is "
@@ -244,6 +246,7 @@ def overview(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         waiting=named_waiting(waiting[:RECENT]),
         waiting_count=count_open(own, now) if may_read else 0,
         url=mcp_url(request, tenant.slug),
+        purpose=PURPOSES["tenant"] if steps is None else _NEW,
     )
 
 

@@ -9,7 +9,7 @@ from mcp_types import ToolAnnotations
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mcphost.kinds.config_problems import problem_sentence
-from mcphost.kinds.kind import Compiled, Kind, KindError, Sending
+from mcphost.kinds.kind import Compiled, InspectionBusyError, Kind, KindError, Sending
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.kinds.script.checker_messages import checked_rows
 from mcphost.kinds.script.differences import differences_in
@@ -88,13 +88,14 @@ class ScriptKind(Kind):
 
     def inspect(self, config: Mapping[str, Any], tenant: str) -> Mapping[str, list[str]]:
         """Return the problems of a tenant's script that is to be saved, by field: what `compile`
-        refuses, and what the type checker finds. Blocks for a moment."""
+        refuses, and what the type checker finds. Blocks for a moment. Raises InspectionBusyError."""
         try:
             inspection = self.inspect_code(_validate_config(config).code, tenant, WAIT_SECONDS)
         except KindError as error:
             return error.problems
         except ChecksBusyError as busy:
-            return {"code": [f"{busy} Save the script again in a moment."]}
+            waiting = {"code": [f"{busy} Save the script again in a moment."]}
+            raise InspectionBusyError(waiting) from None
         except WorkerLostError as lost:
             return {"code": [f"The script could not be checked: {lost}"]}
         problems = [

@@ -38,7 +38,7 @@ SUCCESSFUL_ENDINGS = frozenset({COMPLETE, INPUT_REQUIRED, YIELDED, DEFERRED})
 CLIENT_ASSERTED = "client-asserted"
 """The evidence of an input response: the client says that a person gave it."""
 PLAYGROUND = "playground"
-"""The evidence of an input response of a trial: the signed-in operator gave it in the console."""
+"""The evidence of an input response of a trial: the user who ran the trial gave it."""
 OBSERVED = "observed"
 """The evidence of an expired input request: this server observed the expiry."""
 RECEIVED = "received"

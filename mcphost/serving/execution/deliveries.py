@@ -172,7 +172,7 @@ class Tasks:
 
 
 class Trials:
-    """Rounds of a trial in the console, as the client that it plays would get them. The form carries the
+    """Rounds of a trial, as the client that it plays would get them. The form carries the
     state, and no client can use it. A browser that is gone cannot end its trial, so it ends soon."""
 
     purpose = Purpose.TRIAL

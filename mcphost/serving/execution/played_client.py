@@ -1,4 +1,4 @@
-"""The client that a trial in the console plays: its revision, what it declares, and its messages.
+"""The client that a trial plays: its revision, what it declares, and its messages.
 
 What follows from a revision and its capabilities is decided where it is for every call. Here are
 only the messages that such a client would send and receive.

@@ -220,9 +220,9 @@ def test_a_batch_commits_conditions_and_unconditional_records_together(
     free, own, lost = record(), record(), record()
     plain = in_background(lambda: submit_and_wait(writer, [free]))
     gate.open_gate()
-    fates = submit(writer, (condition(_ADD, "a"), [own]), (condition(_ADD, "b"), [lost]))
+    results = submit(writer, (condition(_ADD, "a"), [own]), (condition(_ADD, "b"), [lost]))
     assert (held(), plain()) == (None, None)
-    assert fates == [True, False]
+    assert results == [True, False]
     assert stored() >= {free.id, own.id}
     assert lost.id not in stored()
 
@@ -291,8 +291,8 @@ def test_a_commit_that_never_succeeds_runs_no_effect_and_no_callback(
     waiting = in_background(lambda: submit(writer, (one, [record()])))
     failures.wait()
     clock.now += 10
-    (fate,) = waiting()
-    assert isinstance(fate, RecordLostError)
+    (result,) = waiting()
+    assert isinstance(result, RecordLostError)
     assert not called.is_set()
     assert (states(), notes(), stored()) == ({}, {}, set())
 
@@ -305,9 +305,9 @@ def test_an_effect_refused_by_the_database_fails_its_own_condition_only(start: S
     jobs = [(condition(_ADD, f"n{n}", effects={_NOTE: noting(n)}), [record()]) for n in range(30)]
     bad = [{"number": place, "said": None}]
     jobs[place] = (condition(_ADD, f"n{place}", effects={_NOTE: bad}), [record()])
-    fates = submit(start(), *jobs)
-    assert isinstance(fates.pop(place), RecordRefusedError)
-    assert fates == [True] * 29
+    results = submit(start(), *jobs)
+    assert isinstance(results.pop(place), RecordRefusedError)
+    assert results == [True] * 29
     assert len(states()) == len(notes()) == len(stored()) == 29
     assert f"n{place}" not in states()
 
@@ -341,12 +341,12 @@ def test_records_and_effects_of_a_read_only_condition_are_written_only_if_it_hol
     put("probe", a="old")
     called, own, lost = threading.Event(), record(), record()
     effects = {note(called.set): noting(1)}
-    fates = submit(
+    results = submit(
         start(),
         (condition(_LOOK, "a", was="old", effects=effects), [own]),
         (condition(_LOOK, "b", was="old", effects={_SUM: noting(2)}), [lost]),
     )
-    assert fates == [True, False]
+    assert results == [True, False]
     assert stored() == {own.id}
     assert (notes(), total()) == ({1: "a"}, 0)
     assert called.is_set()

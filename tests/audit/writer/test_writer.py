@@ -142,10 +142,10 @@ def test_a_bad_row_fails_its_own_submission_and_the_others_are_written(start, ga
     jobs = [[record(), record()] for _ in range(29)]
     jobs.insert(place, [record(), record(**bad)])
     gate.open_gate()
-    fates = commit(writer, *jobs)
+    results = commit(writer, *jobs)
     assert held() is None
-    assert isinstance(fates.pop(place), RecordRefusedError)
-    assert fates == [None] * 29
+    assert isinstance(results.pop(place), RecordRefusedError)
+    assert results == [None] * 29
     refused = {each.id for each in jobs[place]}
     assert stored().isdisjoint(refused), "what was submitted together lands together or not at all"
     assert len(stored()) == 29 * 2 + 1
@@ -278,8 +278,8 @@ def test_a_stopped_or_unstarted_writer_refuses_records_until_it_is_started(start
     assert writer.problem() == "the record writer is not running"
     with pytest.raises(RecordLostError, match="is not running"):
         submit_and_wait(writer, [record()])
-    (fate,) = commit(writer, [record()])
-    assert isinstance(fate, RecordLostError)
+    (result,) = commit(writer, [record()])
+    assert isinstance(result, RecordLostError)
     writer.start()
     thread = writer._thread
     writer.start()
@@ -384,8 +384,8 @@ def test_a_record_is_written_even_if_its_submitter_stops_waiting(
 def test_a_dead_writer_thread_fails_its_records_and_reports_a_problem(start: Start) -> None:
     set_payload_cipher(BrokenCipher(SystemExit(), times=1))
     writer = start()
-    fates = commit(writer, [with_payload()], [record()])
-    assert [type(each) for each in fates] == [RecordLostError, RecordLostError]
+    results = commit(writer, [with_payload()], [record()])
+    assert [type(each) for each in results] == [RecordLostError, RecordLostError]
     assert writer._thread is not None
     writer._thread.join(20)
     assert writer.problem() == "the record writer's thread has died"

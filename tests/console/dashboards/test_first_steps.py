@@ -105,3 +105,14 @@ def test_the_fragment_reports_the_arrival_of_the_first_call(bare: Cast, owner: C
     assert "data-poll" not in after
     assert "The first call has arrived" in after and "4 of 4 done" in after
     assert "&lt;b&gt;echo⟨U+202E⟩" in after and "&lt;i&gt;" in after
+
+
+def test_the_overview_of_a_new_tenant_has_its_steps_and_nothing_that_is_empty(
+    bare: Cast, owner: Client
+) -> None:
+    page = owner.get("/admin/t/acme/").content.decode()
+    assert page.count("c-primary") == 1
+    assert "published tools" not in page
+    assert "Nothing needs attention" not in page
+    add_tool(bare)
+    assert "published tool<" in owner.get("/admin/t/acme/").content.decode()

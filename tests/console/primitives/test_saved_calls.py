@@ -99,7 +99,7 @@ def test_the_client_and_refusals_are_part_of_a_saved_call(operator: Client, acme
     operator.post(path_of(tool), {**sent(refused), "_save_call": "1", **filled})
     page_text = rerun(operator, tool)
     assert "2 of 2 passed" in page_text
-    assert "Expects: It is refused" in page_text
+    assert "Expected It is refused" in page_text
 
 
 def test_what_is_saved_is_encrypted_bound_to_its_tool_and_limited(
@@ -148,3 +148,26 @@ def test_calls_are_run_for_a_limited_time_and_by_those_who_may_edit_tools(
     assert operator.get(run).status_code == 405
     monkeypatch.setattr(saved_calls, "MAX_SECONDS", -1.0)
     assert "Not all were run" in rerun(operator, tool)
+
+
+def test_a_saved_call_says_when_it_ran_last_and_how_that_ended(
+    operator: Client, tool: UUID
+) -> None:
+    save(operator, tool, **{"saved-contains": "large"})
+    assert "Last run never" in shown(operator, tool)
+    assert "Last run just now , in " in rerun(operator, tool)
+    listed = shown(operator, tool)
+    assert " passed " in listed
+    assert "Last run just now . View call" in listed
+    edit(tool, STRUCTURED.replace('"size": answer["size"]', '"size": answer["size"].upper()'))
+    failed = rerun(operator, tool)
+    assert 'Its result {"item":"tea"' in failed
+    assert " failed " in shown(operator, tool)
+    save(operator, tool, **{"saved-contains": "LARGE"})
+    assert "Last run never" in shown(operator, tool)
+
+
+def shown(client: Client, tool: UUID) -> str:
+    """Return the texts of the tool's page."""
+    page = text(client.get(f"/admin/t/acme/tools/{tool}/"))
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))

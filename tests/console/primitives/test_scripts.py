@@ -8,8 +8,10 @@ from django.test import Client
 from mcphost.catalogue import kinds, selectors
 from mcphost.catalogue.models import Primitive
 from mcphost.console.forms.script_part import START
+from mcphost.kinds.kind import InspectionBusyError
 from mcphost.kinds.script.kind import script_kind
 from mcphost.kinds.script.signature import MAX_CHARACTERS
+from mcphost.sandbox.check_slots import ChecksBusyError
 from mcphost.sandbox.processes import WorkerLostError
 from tests.console.tenant_data import Things
 
@@ -87,9 +89,10 @@ def test_checks_while_typing_and_saving_share_the_slots(operator, cast, monkeypa
         assert (refused.status_code, refused["Retry-After"]) == (429, "2")
         with monkeypatch.context() as patched:
             patched.setattr("mcphost.kinds.script.kind.WAIT_SECONDS", 0.01)
-            saved = kinds.inspect_config("script", {"code": START}, cast.acme.id)
+            with pytest.raises(InspectionBusyError) as busy:
+                kinds.inspect_config("script", {"code": START}, cast.acme.id)
         said = "Other scripts are checked now. Save the script again in a moment."
-        assert saved == {"code": [said]}
+        assert busy.value.problems == {"code": [said]}
     assert operator.post(CHECK, {"code": START}).status_code == 200
 
 
@@ -103,3 +106,25 @@ def test_a_check_without_a_worker_is_reported_and_releases_its_slot(operator, mo
         assert reply.status_code == 503
         assert "it did not start" in reply.json()["detail"]
     assert operator.post(CHECK, {"code": START}).status_code == 200
+
+
+def test_the_form_of_a_script_shows_what_describes_it_without_a_description(operator) -> None:
+    page = operator.get("/admin/t/acme/tools/new/?kind=script")
+    assert 'placeholder="Greet a person by name."' in page.content.decode()
+
+
+def test_a_script_that_cannot_be_checked_now_is_not_saved_and_the_form_says_why(
+    operator, monkeypatch
+) -> None:
+    def refuse(*arguments):
+        raise ChecksBusyError("Other scripts are checked now.")
+
+    monkeypatch.setattr(script_kind.sandbox, "check", refuse)
+    code = "def greet(name: str) -> str:\n    return name\n"
+    page = operator.post(
+        "/admin/t/acme/tools/new/", {"kind": "script", "name": "greet", "code": code}
+    )
+    assert "Other scripts are checked now. Save the script again in a moment." in (
+        page.content.decode()
+    )
+    assert not Primitive.objects.filter(name="greet").exists()

@@ -217,3 +217,26 @@ def test_texts_of_published_primitives_are_escaped(operator: Client, sort: str) 
     assert made.live is not None
     for page in (path(sort), path(sort, f"{made.id}/"), path(sort, f"{made.id}/edit/")):
         assert "<script>alert" not in operator.get(page).content.decode(), page
+
+
+def test_a_template_is_previewed_with_values_for_its_variables(operator: Client) -> None:
+    operator.post(path("template", "new/"), template(_publish=""))
+    address = path("template", f"{row('t').id}/")
+    page = operator.get(address)
+    assert page.context["offer"].shown[0].text == "page in lang"
+    assert page.context["offer"].example_uri == "docs://page?lang=lang"
+    page = operator.get(address, {"example-page": "a/b", "example-lang": "", "example-other": "x"})
+    offer = page.context["offer"]
+    assert offer.shown[0].text == "a/b in lang"
+    assert offer.example == {"page": "a/b", "lang": "lang"}
+    assert offer.example_uri == "docs://a%2Fb?lang=lang"
+    assert 'name="example-page" value="a/b"' in page.content.decode()
+    hostile = operator.get(address, {"example-page": EVIL}).content.decode()
+    assert EVIL not in hostile
+
+
+def test_the_suggestions_of_a_prompts_arguments_are_shown(operator: Client) -> None:
+    operator.post(path("prompt", "new/"), prompt(_publish=""))
+    page = operator.get(path("prompt", f"{row('greet').id}/")).content.decode()
+    assert "<td>Ada, Alan</td><td>yes</td>" in page
+    assert '<option value="Alan"></option>' in page

@@ -137,3 +137,27 @@ def test_a_form_inspects_only_granted_functions(operator, acme, page):
     assert calls["granted_functions"] == 1
     assert calls["PythonKind.compile"] <= 2 * len(granted) + 1
     assert calls.total() < 400
+
+
+def test_archived_tools_are_neither_listed_nor_counted_in_the_menu(operator, acme):
+    operator.post(NEW, form(_publish=""))
+    before = _numbers(operator)
+    operator.post(f"{TOOLS}{row('say').id}/archive/", {"confirm": "1"})
+    assert row("say").state == "archived"
+    listed, in_menu = _numbers(operator)
+    assert listed == in_menu == before[0] - 1
+
+
+def _numbers(operator) -> tuple[int, int]:
+    """Return how many tools the list shows, and how many the menu says that there are."""
+    page = operator.get(TOOLS)
+    items = [item for group in page.context["menu"].groups for item in group["items"]]
+    badges = {item["title"]: item.get("badge", 0) for item in items}
+    return len(page.context["rows"]), badges["Tools"]
+
+
+def test_a_list_of_archived_tools_leads_to_them(operator, acme):
+    Primitive.objects.filter(tenant__slug="acme", primitive_type="tool").update(state="archived")
+    page = operator.get(TOOLS).content.decode()
+    assert "No tools but archived ones" in page
+    assert f"{TOOLS}?state=archived" in page

@@ -65,7 +65,7 @@ def test_the_page_of_a_call_shows_responders_response_times_and_outcomes(operato
         "accepted by Ada's laptop after 1 min 2 s",
         "Reported by the client; this server did not see who answered.",
         "Its request state was sealed with key k1.",
-        "It started round 2: input required",
+        "It started round 2: asked a question",
         "no answer",
         "The input was requested again in round 2",
         "No answer yet. Expires in",

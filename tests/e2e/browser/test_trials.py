@@ -70,7 +70,9 @@ def test_a_trial_of_a_script_asks_for_input_and_the_script_is_published_unchange
     expect(trial(page).get_by_role("heading", name="Result")).to_be_visible()
     page.goto("/admin/t/demo/calls/")
     page.get_by_role("row", name="brew").first.get_by_role("link").first.click()
-    expect(page.get_by_text("tried in the console").first).to_be_visible()
+    expect(
+        page.get_by_text("in a trial, answers come from the user who runs it").first
+    ).to_be_visible()
 
 
 def test_a_failing_line_is_named_and_the_trial_fits_a_phone_in_dark_mode(visit: Visit) -> None:
@@ -202,7 +204,7 @@ def test_a_call_is_saved_and_run_again_after_an_edit(visit: Visit) -> None:
     saved.get_by_role("button", name="Run sweet tea").click()
     expect(saved.get_by_text("0 of 1 passed")).to_be_visible()
     expect(saved.get_by_text("The result does not contain “2 lumps”.")).to_be_visible()
-    expect(saved.locator("pre")).to_have_text("+ 1 of tea with 2 cubes <b>each</b>")
+    expect(saved.locator("pre")).to_have_text("1 of tea with 2 cubes <b>each</b>")
     saved.get_by_role("link", name="Delete sweet tea").click()
     page.get_by_role("button", name="Delete").click()
     expect(saved.get_by_text("None yet.")).to_be_visible()
