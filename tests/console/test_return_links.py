@@ -81,7 +81,7 @@ def test_revoking_a_token_returns_to_the_page_of_the_list_with_that_token(
     token = shown[-1]
     links = re.findall(rf'href="([^"]+{token}/revoke/[^"]*)"', oldest.content.decode())
     url = owner.post(links[0].replace("&amp;", "&"))["Location"]
-    assert url.endswith(f"?{newest.context['older']}#token-{token}")
+    assert url.endswith(f"?{newest.context['older']}&changed={token}#token-{token}")
     assert "revoked" in row_at(owner, url)
 
 
