@@ -43,7 +43,11 @@ REDUCE: Final = """async ([png, count, frequent, apart]) => {
   const data = context.getImageData(0, 0, canvas.width, canvas.height);
   const pixels = new Uint32Array(data.data.buffer), uses = new Map();
   for (const pixel of pixels) uses.set(pixel, (uses.get(pixel) || 0) + 1);
-  const distance = (a, b) => [0, 8, 16].reduce((sum, bits) => sum + (((a >> bits) & 255) - ((b >> bits) & 255)) ** 2, 0);
+  const differences = (a, b) => [0, 8, 16].map((bits) => ((a >> bits) & 255) - ((b >> bits) & 255));
+  const distance = (a, b) => {
+    const [red, green, blue] = differences(a, b);
+    return red ** 2 + green ** 2 + blue ** 2 + (red - green) ** 2 + (green - blue) ** 2;
+  };
   const palette = [];
   for (const color of [...uses.keys()].sort((a, b) => uses.get(b) - uses.get(a))) {
     if (palette.length === count) break;
