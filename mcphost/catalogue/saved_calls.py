@@ -137,11 +137,14 @@ def delete_call(tool: UUID, id: UUID, actor: Actor) -> None:
 
 
 def _locked(tool: UUID, actor: Actor) -> Primitive:
-    """Return the tool, with its tenant locked."""
-    row = Primitive.objects.filter(pk=tool).first()
+    """Return the tool, with its tenant locked: it exists until the transaction ends."""
+    rows = Primitive.objects.filter(pk=tool)
+    tenant_id = rows.values_list("tenant_id", flat=True).first()
+    if tenant_id is not None:
+        lock_open_tenant(tenant_id, actor, Permission.EDIT_TOOLS)
+    row = rows.first()  # after the lock: it may have been deleted meanwhile
     if row is None:
         raise UnknownError("primitive", tool)
-    lock_open_tenant(row.tenant_id, actor, Permission.EDIT_TOOLS)
     return row
 
 

@@ -3,12 +3,15 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Generic, TypeVar, cast
+from datetime import datetime
+from typing import Any, Final, Generic, TypeVar, cast
 
 from django.core.exceptions import ValidationError
-from django.db.models import Case, F, Model, Q, QuerySet, Value, When
+from django.db.models import Case, Model, Q, QuerySet, Value, When
 
 M = TypeVar("M", bound=Model)
+_LAST: Final = "last:"
+"""How the cursors of rows begin that come after all others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,39 +23,46 @@ class RowPage(Generic[M]):
     before: str
 
 
-def page_beside(
-    query: QuerySet[M],
-    *,
-    after: str = "",
-    before: str = "",
-    at: str = "",
-    limit: int,
-    last: Q | None = None,
-) -> RowPage[M] | None:
-    """Return the rows that are older than the row `after`, or newer than `before`.
+@dataclass(frozen=True, slots=True)
+class ListedRows(Generic[M]):
+    """The rows of a list. The model has `created_at`.
 
-    With `at`, the page that has this row: the first one, or else the page that begins with it. None
-    if the query has no row of that id. The model has `created_at`. Those that `last` selects come after all others.
+    `among` also has rows that the list leaves out, which cursors of earlier pages may name; by default there are
+    none. Rows that `last` selects come after all others; a cursor says where its row stood, because it may have
+    come to them meanwhile.
     """
-    anchor = after or before or at
-    part = Value(0) if last is None else Case(When(last, then=1), default=0)
-    query = cast("QuerySet[M]", query.alias(part=part))  # the stubs forget the model
-    anchor_part, created_at = None, None
-    if anchor:
-        # What is no id names no row.
-        with suppress(ValidationError):
-            row = query.annotate(of_part=F("part")).filter(pk=anchor)
-            values = row.values_list("of_part", "created_at").first()
-            anchor_part, created_at = values or (None, None)
-    if anchor and created_at is None:
+
+    rows: QuerySet[M]
+    among: QuerySet[M] | None = None
+    last: Q | None = None
+
+
+def page_beside(
+    listed: ListedRows[M], *, after: str = "", before: str = "", at: str = "", limit: int
+) -> RowPage[M] | None:
+    """Return the rows that are older than the row `after`, or newer than `before`: cursors of another page.
+
+    With `at`, the id of a row, the page that has it: the first one, or else the page that begins with it. None
+    if there is no such row.
+    """
+    cursor = after or before or at
+    part = Value(0) if listed.last is None else Case(When(listed.last, then=1), default=0)
+    query = cast("QuerySet[M]", listed.rows.annotate(part=part))  # the stubs forget the model
+    among = query if listed.among is None else listed.among.annotate(part=part)
+    anchor = cursor.removeprefix(_LAST)
+    position = _position(among, anchor)
+    if cursor and position is None:
         return None
+    anchor_part, created_at = position or (0, None)
+    if not at:
+        anchor_part = int(cursor.startswith(_LAST))
     newer = Q(created_at__gt=created_at) | Q(created_at=created_at, pk__lt=anchor)
     newer = Q(part__lt=anchor_part) | Q(part=anchor_part) & newer
     if before:
         rows = list(query.filter(newer).order_by("-part", "created_at", "-pk")[: limit + 1])
         shown = rows[:limit][::-1]
-        oldest = str(shown[-1].pk) if shown else ""
-        return RowPage(shown, oldest, str(shown[0].pk) if len(rows) > limit else "")
+        oldest = _cursor(shown[-1]) if shown else ""
+        return RowPage(shown, oldest, _cursor(shown[0]) if len(rows) > limit else "")
     if at and query.filter(newer)[:limit].count() < limit:
         anchor = ""
     if anchor:
@@ -60,5 +70,16 @@ def page_beside(
         older = Q(part__gt=anchor_part) | Q(part=anchor_part) & older
         query = query.filter(older | Q(pk=at) if at else older)
     rows = list(query.order_by("part", "-created_at", "pk")[: limit + 1])
-    newer_than = str(rows[0].pk) if rows and anchor else ""
-    return RowPage(rows[:limit], str(rows[limit - 1].pk) if len(rows) > limit else "", newer_than)
+    newer_than = _cursor(rows[0]) if rows and anchor else ""
+    return RowPage(rows[:limit], _cursor(rows[limit - 1]) if len(rows) > limit else "", newer_than)
+
+
+def _position(rows: QuerySet[Any], anchor: str) -> tuple[int, datetime] | None:
+    """Return the part and the time of a row; None if there is no such row."""
+    with suppress(ValidationError):  # what is no id names no row
+        return rows.filter(pk=anchor).values_list("part", "created_at").first() if anchor else None
+    return None
+
+
+def _cursor(row: Any) -> str:
+    return f"{_LAST if row.part else ''}{row.pk}"

@@ -22,7 +22,7 @@ from mcphost.audit.last_use import LastUse
 from mcphost.feed.cache import MISS, Cache, Miss
 from mcphost.identity.models import Connection, RefreshToken, Token
 from mcphost.identity.oauth.connection_log import connection_use
-from mcphost.identity.pages import page_beside
+from mcphost.identity.pages import ListedRows, page_beside
 from mcphost.identity.token_filters import REVOKED, TokenFilter
 from mcphost.identity.tokens import ParsedToken, parse
 from mcphost.runtime.call import CallUser, Principal, PrincipalKind
@@ -282,15 +282,16 @@ def token_page(
     With `at`, the page that has this token: the first one, or else the page that begins with it.
     """
     rows = _issued().filter(tenant_id=tenant_id)
-    return _token_page(rows, after=after, before=before, at=at, limit=limit)
+    return _token_page(ListedRows(rows), after=after, before=before, at=at, limit=limit)
 
 
 def listed_tokens(
     tenant_id: UUID, token_filter: TokenFilter, now: datetime, **beside: str
 ) -> TokenPage:
     """Return a page of the tokens that a filter selects, the revoked ones last; `beside` is as of `token_page`."""
-    rows = _issued().filter(token_filter.condition(now), tenant_id=tenant_id)
-    return _token_page(rows, limit=TOKENS_PER_PAGE, last=REVOKED, **beside)
+    rows = _issued().filter(tenant_id=tenant_id)
+    listed = ListedRows(rows.filter(token_filter.condition(now)), rows, REVOKED)
+    return _token_page(listed, limit=TOKENS_PER_PAGE, **beside)
 
 
 def own_token_page(
@@ -303,19 +304,13 @@ def own_token_page(
 ) -> TokenPage:
     """Return a page of the tokens that act for a user, in every tenant, working or not, as `token_page` does."""
     rows = _issued().filter(owner_id=user_id)
-    return _token_page(rows, after=after, before=before, at=at, limit=limit)
+    return _token_page(ListedRows(rows), after=after, before=before, at=at, limit=limit)
 
 
 def _token_page(
-    rows: QuerySet[Token],
-    *,
-    after: str,
-    before: str,
-    at: str,
-    limit: int,
-    last: Q | None = None,
+    listed: ListedRows[Token], *, after: str, before: str, at: str, limit: int
 ) -> TokenPage:
-    page = page_beside(rows, after=after, before=before, at=at, limit=limit, last=last)
+    page = page_beside(listed, after=after, before=before, at=at, limit=limit)
     if page is None:
         return TokenPage((), unknown=True)
     return TokenPage(_listings(page.rows), page.after, page.before)

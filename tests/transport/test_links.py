@@ -1,6 +1,7 @@
 """The pages of links: the right user can confirm, and every other request gets the same response."""
 
 from datetime import timedelta
+from string import ascii_letters, digits
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 from uuid import uuid4
@@ -92,6 +93,31 @@ def test_the_page_shows_the_text_of_the_input_request_that_led_there(cast: Cast)
     assert "Sign &lt;v7&gt; off." in page
     assert "Which box" not in page
     assert not Entry.objects.filter(action="payload.viewed").exists()
+
+
+def test_the_page_shows_the_latest_of_several_input_requests_that_lead_there(cast: Cast) -> None:
+    link, path = a_link(cast)
+    story = Story.of(cast.acme.id, "sign_off", at=timezone.now())
+    story.call = story.call._replace(id=link.call)
+    story.question("small", {"message": "Pay 10.", "url": f"http://testserver{path}"})
+    story.back()
+    story.question("large", {"message": "Pay 1000.", "url": f"http://testserver{path}"})
+    story.question("tip", {"message": "And a tip.", "url": f"http://testserver{path}"})
+    told(story)
+    page = signed_in(cast.member.user).get(path).content.decode()
+    assert "Pay 1000." in page
+    assert "And a tip." in page
+    assert "Pay 10." not in page
+
+
+def test_a_link_has_one_spelling(cast: Cast) -> None:
+    _, path = a_link(cast)
+    owner, dot, body = path.rpartition("/")[2].partition(".")
+    others = [letter for letter in ascii_letters + digits + "-_" if letter != owner[-1]]
+    spelled = [f"/t/acme/{PAGE}/{owner[:-1]}{letter}{dot}{body}" for letter in others]
+    browser = signed_in(cast.member.user)
+    assert browser.get(path).status_code == 200
+    assert {browser.get(address).status_code for address in spelled} == {404}
 
 
 @pytest.mark.parametrize("method", ["get", "head", "post"])

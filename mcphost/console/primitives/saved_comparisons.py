@@ -1,6 +1,5 @@
 """What saved calls expect, in words, and how what they gave differs from it."""
 
-import difflib
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -11,6 +10,7 @@ from uuid import UUID
 from mcphost.catalogue.saved_calls import Expectation, SavedCallRow, SavedRequest, saved_calls
 from mcphost.console.primitives.played_clients import ChosenClient
 from mcphost.console.primitives.saving import EXPECTED_OUTCOMES
+from mcphost.console.primitives.version_changes import compare
 
 MAX_TEXT: Final = 20_000
 """Characters of a difference; a longer one is cut after them."""
@@ -90,11 +90,11 @@ def excerpt_of(expectation: Expectation, ending: SavedCallEnding) -> ResultExcer
     if expectation.structured is None or ending.outcome != expectation.outcome:
         return ResultExcerpt("Its result", ending.text[:MAX_TEXT]) if ending.text else None
     before, after = (
-        json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True).splitlines()
+        json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True)
         for value in (expectation.structured, ending.structured)
     )
-    lines = difflib.unified_diff(before, after, "expected", "result", lineterm="")
-    return ResultExcerpt("What differs in the structured content", "\n".join(lines)[:MAX_TEXT])
+    text = "\n".join(f"{line.sign} {line.text}" for line in compare(before, after))
+    return ResultExcerpt("What differs in the structured content", text[:MAX_TEXT])
 
 
 def client_of(sent: SavedRequest) -> ChosenClient:

@@ -2,6 +2,7 @@
 
 import difflib
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -10,6 +11,9 @@ from mcphost.catalogue.selectors import VersionRow
 
 MAX_LINES = 2000
 """Texts with more lines are not compared line by line, because that could take seconds."""
+MAX_REPEATED = 4
+"""A line that a text has more often does not begin a match, only goes on with one: comparing texts in which
+every line is repeated would take the cube of their lines."""
 CONTEXT = 3
 
 _NAMES = {
@@ -72,8 +76,11 @@ def compare(before: str, after: str) -> list[ChangedLine]:
             ChangedLine("new", f"{len(new)} lines: too many to compare"),
         ]
     lines: list[ChangedLine] = []
-    groups = difflib.SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(CONTEXT)
-    for group in groups:
+    counts = Counter(new)
+    matcher = difflib.SequenceMatcher(
+        lambda line: counts[line] > MAX_REPEATED, old, new, autojunk=False
+    )
+    for group in matcher.get_grouped_opcodes(CONTEXT):
         if group[0][1] > 0 or group[0][3] > 0:
             lines.append(ChangedLine("gap", ""))
         for tag, old_from, old_to, new_from, new_to in group:

@@ -30,7 +30,7 @@ from mcphost.identity.models import (
 )
 from mcphost.identity.oauth import connection_log
 from mcphost.identity.oauth.connection_log import StepKind
-from mcphost.identity.pages import page_beside
+from mcphost.identity.pages import ListedRows, page_beside
 from mcphost.tenants.access import lock_account, lock_tenant
 from mcphost.tenants.models import Membership, Tenant
 from mcphost.tenants.roles import Permission, Role, may_take
@@ -234,8 +234,8 @@ def own_connection_page(
 def _connection_page(
     rows: QuerySet[Connection], after: str, before: str, at: str, limit: int
 ) -> ConnectionPage:
-    rows = rows.filter(ended_at=None)
-    page = page_beside(rows, after=after, before=before, at=at, limit=limit)
+    listed = ListedRows(rows.filter(ended_at=None), among=rows)
+    page = page_beside(listed, after=after, before=before, at=at, limit=limit)
     if page is None:
         return ConnectionPage((), unknown=True)
     return ConnectionPage(_listings(page.rows), page.after, page.before)

@@ -48,7 +48,8 @@ PAGE: Final = "done"
 CALLBACK: Final = "callback"
 
 _KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-_TENANT = re.compile(r"[A-Za-z0-9_-]{22}")
+_TENANT = re.compile(r"[A-Za-z0-9_-]{21}[AQgw]")
+"""16 bytes in base64url. Only these four last characters have no bits to spare: each link has one spelling."""
 _MAX_NAME = 60
 """How many characters of a client's name and of a target are sealed into a link."""
 
@@ -194,21 +195,28 @@ def confirmation(slug: str, token: str, user_id: int, now: datetime) -> Confirma
 
 
 def _message(tenant: UUID, call: UUID, token: str) -> str:
-    """The text of the call's input request whose URL leads to this link.
+    """The text of the call's latest input request whose URL leads to this link; of several in one round all texts.
 
     The user of the link is the caller, whose client was sent this text: reading it is no access to a record.
     """
-    questions = [
-        entry.id
+    requests = [
+        entry
         for entry in records.call_entries(call, frozenset({tenant}))
         if entry.action == QUESTION_ASKED
     ]
-    for payload in records.payloads(questions, tenant).values():
-        content = payload.content if isinstance(payload.content, dict) else {}
-        params = content.get("question", {})
-        if token in str(params.get("url", "")):
-            return str(params.get("message", ""))
+    for number in sorted({entry.round or 0 for entry in requests}, reverse=True):
+        of_round = [entry.id for entry in requests if (entry.round or 0) == number]
+        payloads = records.payloads(of_round, tenant)
+        texts = [_text_of(payloads[id].content, token) for id in of_round if id in payloads]
+        if any(texts):
+            return "\n".join(dict.fromkeys(filter(None, texts)))
     return ""
+
+
+def _text_of(content: object, token: str) -> str:
+    """The text of an input request, by its payload, if its URL has this token."""
+    question = content.get("question", {}) if isinstance(content, dict) else {}
+    return str(question.get("message", "")) if token in str(question.get("url", "")) else ""
 
 
 def confirm(slug: str, token: str, user_id: int, label: str, now: datetime) -> bool:

@@ -10,9 +10,12 @@ from django.test import Client
 from mcphost.audit.models import Entry
 from mcphost.catalogue import saved_calls as stored
 from mcphost.catalogue import services
+from mcphost.catalogue.errors import UnknownError
 from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.catalogue.models import SavedCall
+from mcphost.catalogue.saved_calls import Expectation, SavedRequest
 from mcphost.console.primitives import saved_calls
+from mcphost.tenants.access import lock_open_tenant
 from tests.cast import ACTOR
 from tests.console.primitives.test_trials import SCRIPT, acme, answer, begin, sent, text
 from tests.console.tenant_data import Things
@@ -121,6 +124,18 @@ def test_what_is_saved_is_encrypted_bound_to_its_tool_and_limited(
     actions = Entry.objects.filter(action="saved_call.saved", target="order")
     assert actions.count() == 2
     assert all(CANARY not in str(entry.facts) for entry in actions)
+
+
+def test_a_call_is_not_saved_for_a_tool_that_is_deleted_meanwhile(
+    operator: Client, tool: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lock_late(*arguments: Any) -> Any:
+        services.delete(tool, ACTOR)
+        return lock_open_tenant(*arguments)
+
+    monkeypatch.setattr(stored, "lock_open_tenant", lock_late)
+    with pytest.raises(UnknownError):
+        stored.save_call(tool, "tea", SavedRequest({}, {}), Expectation("complete"), ACTOR)
 
 
 def test_saved_calls_are_deleted_and_go_with_their_tool(operator: Client, tool: UUID) -> None:

@@ -9,6 +9,7 @@ from django.test import Client
 
 from mcphost.audit.models import Entry
 from mcphost.catalogue.models import Primitive, PrimitiveVersion
+from mcphost.console.primitives.version_changes import compare
 from tests.console.tenant_data import Things, asking
 from tests.console.tenant_data import told as put
 
@@ -276,3 +277,18 @@ def test_a_change_of_a_tool_deleted_in_the_meantime_is_not_found(
         response = operator.post(f"{TOOLS}{gone.id}/{verb}/", form(title="Changed"))
     assert response.status_code == 404
     assert "what it showed is gone" in response.content.decode()
+
+
+def test_texts_of_repeated_lines_are_compared_without_looking_for_matches_among_them() -> None:
+    before = "\n".join(str(number % 50) for number in range(1_000))
+    after = "\n".join(str(number // 2 % 50) for number in range(1_000))
+    types = [line.type for line in compare(before, after)]
+    assert types.count("old") + types.count("new") >= 1_990
+
+
+def test_repeated_lines_beside_a_change_are_the_same_lines() -> None:
+    before = ["{", *["  0,"] * 20, "}"]
+    after = [*before[:10], "  1,", *before[10:]]
+    lines = compare("\n".join(before), "\n".join(after))
+    assert [line.text for line in lines if line.type == "new"] == ["  1,"]
+    assert not any(line.type == "old" for line in lines)

@@ -154,6 +154,27 @@ def test_pages_of_tokens_have_the_revoked_ones_last(
     assert [token.name for token, _ in at["tokens"]] == ["newest"]
 
 
+@pytest.mark.parametrize("state", ["", "live"])
+def test_no_token_is_left_out_when_the_last_of_a_page_is_revoked_meanwhile(
+    owner: Client, cast: Cast, acme: Things, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    monkeypatch.setattr("mcphost.identity.selectors.TOKENS_PER_PAGE", 2)
+    for number in range(5):
+        owner.post(NEW, form(cast, name=f"token {number}"))
+    first = owner.get(f"{TOKENS}?state={state}").context
+    anchor = first["tokens"][-1][0].id
+    owner.post(f"{TOKENS}{anchor}/revoke/")
+    listed, query = {token.id for token, _ in first["tokens"]}, first["older"]
+    while query:
+        page = owner.get(f"{TOKENS}?{query}").context
+        assert page["problem"] == ""
+        listed |= {token.id for token, _ in page["tokens"]}
+        query = page["older"]
+    working = Token.objects.filter(tenant=cast.acme.id, connection=None, revoked_at=None)
+    working = working.exclude(expires_at__lte=timezone.now())
+    assert listed >= {token.pk for token in working}
+
+
 def test_owners_renew_tokens_of_service_accounts_and_no_other_users(owner, cast, acme):
     account = create(cast.acme.id, "nightly", actor=ACTOR)
     first = owner.post(NEW, form(cast, owner=str(account))).context["token"]
