@@ -16,7 +16,7 @@ PURPOSES: Mapping[str, str] = {
     "all_input_request_funnel": "How many questions were accepted, and how the others ended, by tool and client program of all tenants.",
     "all_refusals": "What clients sent and this server rejected, and messages that it blocked, in all tenants.",
     "all_audit_log": "Who changed what in all tenants and in the platform itself, the latest first.",
-    "all_functions": "The functions in the tools folders, as loaded when this process started.",
+    "all_functions": "The functions in the tools folders, as loaded at the last start of the server.",
     "keys": "The keys that seal what clients hold between two requests of a call.",
     "key_compromise": "For a key that others may know.",
     "status": "The state of all processes, and of what they need.",

@@ -20,7 +20,7 @@ from django.utils import timezone
 
 from mcphost.audit.last_use import LastUse
 from mcphost.feed.cache import MISS, Cache, Miss
-from mcphost.identity.models import Connection, RefreshToken, Token
+from mcphost.identity.models import Connection, RefreshToken, StaffToken, Token
 from mcphost.identity.oauth.connection_log import connection_use
 from mcphost.identity.pages import ListedRows, page_beside
 from mcphost.identity.token_filters import REVOKED, TokenFilter
@@ -203,6 +203,16 @@ def tokens(tenant_id: UUID) -> tuple[TokenListing, ...]:
 def token(tenant_id: UUID, token_id: str) -> TokenListing | None:
     """Return one token of a tenant, working or not; None if the tenant has none of that id."""
     return next(iter(_listings(_issued().filter(tenant_id=tenant_id, id=token_id))), None)
+
+
+def token_names(ids: Iterable[str]) -> dict[str, str]:
+    """Return the names of tokens, those of staff too, by id; those that are deleted are left out."""
+    listed = set(ids)
+    return {
+        token_id: name
+        for model in (Token, StaffToken)
+        for token_id, name in model.objects.filter(pk__in=listed).values_list("pk", "name")
+    }
 
 
 def has_line(token_id: str) -> bool:

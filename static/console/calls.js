@@ -19,6 +19,12 @@
     pill.querySelector("summary").focus();
   });
 
+  // On a phone the filters that are not set are behind one button.
+  document.querySelectorAll("[data-pills-fold]").forEach((button) => {
+    button.hidden = false;
+    button.addEventListener("click", () => button.setAttribute("aria-expanded", button.ariaExpanded !== "true"));
+  });
+
   // Dates are in the zone of the viewer, unless the link that led here names one.
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
   document.querySelectorAll("[data-zone]").forEach((field) => {

@@ -48,14 +48,26 @@
   wrong.find((field) => field.offsetParent)?.focus();
 
   // Beside a relative time in a table or list: the exact one, in the zone of the viewer.
+  // The zone is named once, in the head of the column; on a phone, which has no heads, with each time.
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
   const two = (number) => String(number).padStart(2, "0");
   const exact = (at) => `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} `
     + `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+  // The head of the column whose value is this time, not of one that mentions a time.
+  const headOf = (time) => {
+    const cell = time.closest("td:not(.c-brief)");
+    const heads = cell?.closest("table").tHead?.rows[0].cells;
+    if (heads?.length !== cell?.parentElement.cells.length) return null;
+    return cell?.textContent.trimStart().startsWith(time.textContent.trim()) ? heads[cell.cellIndex] : null;
+  };
   const timed = (root) => root.querySelectorAll("td time, dd time, .c-waiting-left time").forEach((time) => {
     if (time.querySelector(".c-exact")) return;
     const beside = document.createElement("span");
     beside.className = "c-exact";
     beside.textContent = exact(new Date(time.dateTime));
+    const head = headOf(time);
+    if (head) head.dataset.zone = zone;
+    if (head || time.closest("dd")) beside.dataset.zone = zone;
     time.append(beside);
   });
   // On a phone the rows of a list are cards, whose cells are labelled like their columns.

@@ -6,8 +6,11 @@
   if (!main) return;
 
   const typing = (node) => node.closest("input:not([type=checkbox], [type=radio], [type=submit], [type=button]), textarea, select, [contenteditable=true], [contenteditable='']");
-  // What a row leads to: the first link in it that can be seen.
-  const link = (row) => [...row.querySelectorAll("a[href]")].find((each) => each.offsetParent);
+  // What a row leads to: the bold link in it, otherwise the first one that can be seen.
+  const link = (row) => {
+    const seen = [...row.querySelectorAll("a[href]")].filter((each) => each.offsetParent);
+    return seen.find((each) => each.closest("b") || each.querySelector("b")) || seen[0];
+  };
   const links = () => [...main.querySelectorAll(".c-table tbody tr, .c-waiting li, .c-hits li, [data-rows-of-links] > *")]
     .map(link).filter(Boolean);
 

@@ -23,6 +23,7 @@ from mcphost.console.base import (
 )
 from mcphost.console.primitive_words import WORDS
 from mcphost.console.return_links import is_changed, named_list_url
+from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.tenants.access import allowed
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
@@ -30,6 +31,7 @@ from mcphost.tenants.roles import Permission
 GRANT, REVOKE = "grant", "revoke"
 MAX_AT_ONCE = 500
 STATES = ("granted", "not granted")
+_TYPES = {words.singular: primitive_type for primitive_type, words in WORDS.items()}
 CONFIRMED = "confirmed"
 """The field that the page sends which confirms a revocation."""
 
@@ -42,6 +44,7 @@ def listing(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     rows = [row for row in selectors.functions(tenant.pk) if row.granted or may_grant]
     rows.sort(key=lambda row: not row.granted)  # stable: the granted ones first
     search_text, state = query_text(request.GET, "q"), query_text(request.GET, "state")
+    type_name = query_text(request.GET, "type")
     return show(
         request,
         "primitives/functions.html",
@@ -49,15 +52,23 @@ def listing(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         functions=[
             row
             for row in rows
-            if _matches(row, search_text, state) or is_changed(request, row.reference)
+            if (_is_of_type(row.primitive_type, type_name) and _matches(row, search_text, state))
+            or is_changed(request, row.reference)
         ],
         total=len(rows),
         search_text=search_text,
         state=state,
         states=STATES,
+        types=_TYPES,
+        type=type_name if type_name in _TYPES else "",
         words=WORDS,
         may_grant=may_grant,
     )
+
+
+def _is_of_type(primitive_type: PrimitiveType, type_name: str) -> bool:
+    """Return whether it is the type of this name; a name that is no type's is ignored."""
+    return _TYPES.get(type_name) in (None, primitive_type)
 
 
 def _matches(row: selectors.FunctionRow, search_text: str, state: str) -> bool:
@@ -163,23 +174,21 @@ def all_functions(request: SignedInRequest) -> HttpResponseBase:
     )
     uses = {row["function"]: (row["first"], row["tenants"] - 1) for row in counted}
     functions = kinds.functions()
-    search_text, name = query_text(request.GET, "q"), query_text(request.GET, "type")
-    types = {words.singular: primitive_type for primitive_type, words in WORDS.items()}
-    primitive_type = types.get(name)
+    search_text, type_name = query_text(request.GET, "q"), query_text(request.GET, "type")
     return show(
         request,
         "primitives/all_functions.html",
         "All Python functions",
         functions=[
             (reference, label, WORDS[kinds.primitive_type_of(reference)], uses.get(reference))
-            for reference, label in functions
+            for reference, label in sorted(functions, key=lambda pair: pair[1].lower())
             if search_text.lower() in f"{label} {reference}".lower()
-            and primitive_type in (None, kinds.primitive_type_of(reference))
+            and _is_of_type(kinds.primitive_type_of(reference), type_name)
         ],
         total=len(functions),
         search_text=search_text,
-        types=types,
-        type=name if primitive_type else "",
+        types=_TYPES,
+        type=type_name if type_name in _TYPES else "",
         missing=sorted(uses.keys() - dict(functions).keys()),
         broken=[(kind.label, problem) for kind in kinds.KINDS.values() for problem in kind.check()],
     )

@@ -19,6 +19,7 @@ from mcphost.audit.entries import EntryView
 from mcphost.audit.models import Payload
 from mcphost.audit.records import ANSWER_RECEIVED, QUESTION_ASKED, REFUSALS, Actor
 from mcphost.console.base import (
+    Can,
     Crumb,
     SignedInRequest,
     actor,
@@ -29,6 +30,7 @@ from mcphost.console.base import (
 )
 from mcphost.console.records.filters import RecordFilter, named_entries, tenants_of
 from mcphost.console.records.pills import OF_CHANGES, PRINCIPAL_LABELS, pills
+from mcphost.identity.selectors import token_names
 from mcphost.tenants.access import lock_open_tenant
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
@@ -84,8 +86,10 @@ def _audit_log(
     record_filter = RecordFilter.of(request.GET).only(*OF_CHANGES)
     entry_filter = record_filter.within(tenants, timezone.now())
     page = selectors.verbs(entry_filter, after=record_filter.after, before=record_filter.before)
-    platform = getattr(request, "tenant", None) is None
+    tenant = getattr(request, "tenant", None)
+    platform = tenant is None
     entries = named_entries(page.entries)
+    can = Can(request.user, tenant)
     return show(
         request,
         "records/audit_log.html",
@@ -93,12 +97,30 @@ def _audit_log(
         record_filter=record_filter,
         entries=entries,
         groups=list(grouped(entries)),
+        token_names=token_names(entry.target for entry, _ in entries if _is_of_token(entry)),
+        target_urls={entry.id: _target_url(entry, slug, can) for entry, slug in entries},
         older=record_filter.older(page.after),
         newer=record_filter.newer(page.before),
         pills=pills(
             record_filter, of_all_tenants=platform, names=OF_CHANGES, labels=PRINCIPAL_LABELS
         ),
     )
+
+
+def _is_of_token(entry: EntryView) -> bool:
+    return entry.action.startswith(("token.", "staff_token."))
+
+
+def _target_url(entry: EntryView, slug: str, can: Can) -> str:
+    """Return the page of an entry's target; empty without one that the user may open."""
+    area = entry.action.partition(".")[0]
+    if slug and area == "token" and can["manage_tokens"]:
+        return f"{reverse('admin:tokens', args=[slug])}?at={entry.target}#token-{entry.target}"
+    if slug and area == "member" and can["manage_members"]:
+        return reverse("admin:members", args=[slug])
+    if not slug and area == "user" and entry.target.isdecimal() and can["manage_members"]:
+        return reverse("admin:user", args=[entry.target])
+    return ""
 
 
 @of_tenant(Permission.VIEW_PAYLOADS)

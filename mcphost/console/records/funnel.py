@@ -33,6 +33,7 @@ MAX_ROWS: Final = 50
 WIDTH: Final = 200
 """Width of a whole bar."""
 TITLE: Final = "What became of questions"
+NONE_ENDED: Final = "\N{EN DASH}"
 USUAL: Final = ("answered", "declined", "cancelled", "expired", "open")
 """The columns that the table always has. The others are there if they count anything."""
 
@@ -70,12 +71,16 @@ class FunnelLine:
 
     @property
     def share(self) -> str:
-        """Which part was answered, in words."""
-        return (
-            f"{100 * self.counts[0] / self.row.input_requests:.0f} %"
-            if self.row.input_requests
-            else "none"
-        )
+        """Which part of the questions that are no longer open was answered; a dash without any."""
+        ended = self.row.input_requests - self.by_stage["open"]
+        return f"{100 * self.by_stage['answered'] / ended:.0f} %" if ended > 0 else NONE_ENDED
+
+    @property
+    def share_words(self) -> str:
+        """The same as the end of a sentence."""
+        if self.share == NONE_ENDED:
+            return "none of them ended"
+        return f"{self.share} accepted" + (" of those that ended" if self.by_stage["open"] else "")
 
 
 @of_tenant(Permission.VIEW_RECORDS)

@@ -248,6 +248,16 @@ def without_reference(label: str, reference: str) -> str:
 # Not repeated: a version's label has its number and digest, and a user is shown as the target.
 _SHOWN_ELSEWHERE = frozenset({"digest", "number", "user"})
 _SHOWN_BY_LINK = frozenset({"call", "tool"})
+_FACT_LABELS: Mapping[str, str] = {
+    "audience": "valid for",
+    "consented": "issued by the owner",
+    "expires_at": "expires",
+    "metadata_documents_only": "only known clients may sign in",
+    "redirect_uri": "redirect URI",
+    "redirect_uris": "redirect URIs",
+}
+"""The labels of facts that their names do not make by themselves."""
+_AUDIENCES: Mapping[str, str] = {"mcp": "MCP", "api": "API"}
 _TIME = re.compile(r"^(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d(?:\.\d+)?\+00:00$")
 """A time as entries have it; its line shows it to the minute."""
 
@@ -274,7 +284,7 @@ def fact_pairs(facts: Mapping[str, Any], linked: object = None) -> list[tuple[st
     if "owner" in facts:  # which names the service account
         shown |= {"service_account"}
     return [
-        (name.replace("_", " "), _brief_value(name, value))
+        (_FACT_LABELS.get(name, name.replace("_", " ")), _brief_value(name, value))
         for name, value in facts.items()
         if value not in (None, "", []) and name not in shown
     ]
@@ -283,6 +293,8 @@ def fact_pairs(facts: Mapping[str, Any], linked: object = None) -> list[tuple[st
 def _brief_value(name: str, value: Any) -> str:
     if name == "payloads" and isinstance(value, list):
         return str(len(value))
+    if name == "audience":
+        return _AUDIENCES.get(str(value), str(value))
     return _names(value) if name == "changed" else _plain(value)
 
 

@@ -110,7 +110,7 @@ _STATUSES: Mapping[str, tuple[str, str]] = {
     TaskState.CANCELLED: ("plain", "cancelled"),
 }
 _ANSWERS: Mapping[str, tuple[str, str]] = {
-    QuestionState.OPEN: ("info", "waiting for an answer"),
+    QuestionState.OPEN: ("info", "open"),
     QuestionState.ANSWERED: ("good", "answered"),
     QuestionState.EXPIRED: ("warn", "expired"),
 }
@@ -186,6 +186,12 @@ def outcome_badge(status: str) -> SafeString:
     """The status of a question, an answer, a round or a call, as a badge."""
     tone_and_text = _OUTCOMES.get(status)
     return badge(status) if tone_and_text is None else toned(*tone_and_text)
+
+
+@register.filter
+def question_badge(status: str) -> SafeString:
+    """The status of a question, as a badge. A question is open; what waits for its answer is the call."""
+    return toned("info", "open") if status == timeline.OPEN else outcome_badge(status)
 
 
 @register.filter

@@ -51,7 +51,7 @@ def answer(talk: Talk, owner: Page) -> None:
     owner.goto(f"{TENANT}input-requests/")
     question = owner.get_by_role("row", name=NAME)
     expect(question).to_contain_text(TOOL)
-    expect(question).to_contain_text("waiting for an answer")
+    expect(question).to_contain_text("open")
     expect(question.get_by_role("cell").nth(ASKED_OF)).to_contain_text(NAME)
     talk.say(accept(resolution="Fixed"))
     said, is_error = ended(talk)
