@@ -25,7 +25,7 @@ from mcphost.console.forms import forms
 from mcphost.console.forms.edits import Edit
 from mcphost.console.return_links import named_list_url
 from mcphost.console.tenants.tokens import asked_scopes
-from mcphost.identity import account_links
+from mcphost.identity import account_links, live_access
 from mcphost.identity.oauth.addresses import public_url
 from mcphost.tenants import invitations, services
 from mcphost.tenants.access import allowed, lock_open_tenant
@@ -259,20 +259,25 @@ def remove(request: SignedInRequest, tenant: Tenant, user_id: int) -> HttpRespon
         except InvalidError as refusal:
             show_refusal(request, refusal)
         return redirect("admin:members", tenant.slug)
+    name = user.get_username()
+    role = Membership.objects.get(tenant=tenant, user=user).role
     return show(
         request,
         "confirm.html",
-        f"Remove {user.get_username()}",
+        f"Remove the member {name}",
         page_of(tenant, "members", "Members"),
+        final=True,
         points=(
-            f"`{user.get_username()}` loses the role in {tenant.title}.",
+            f"{name} is no longer {role} of {tenant.title}.",
             (
-                "All their tokens and connected apps for this tenant stop working permanently, even if they "
-                "return."
+                f"What acts for {name} here stops working permanently, even if they return: "
+                f"{live_access.of_member(tenant.pk, user.pk, timezone.now())}."
             ),
-            "Tokens of service accounts keep working: check those that they issued.",
+            "Service accounts keep their tokens, also those that this member issued: the list names who issued each.",
+            "Calls and the audit log keep the name. To return, they need a new invitation.",
         ),
-        verb=f"Remove {user.get_username()}",
+        links=[("Tokens of service accounts", reverse("admin:tokens", args=[tenant.slug]))],
+        verb=f"Remove the member {name}",
         back=reverse("admin:members", args=[tenant.slug]),
     )
 
