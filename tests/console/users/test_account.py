@@ -106,7 +106,7 @@ def test_a_member_sees_and_disconnects_an_own_app(member: Client, cast: Cast) ->
     shown = ("Editor", "app.example", "acme", "list tools", "call tools", "Disconnect…")
     assert [text for text in shown if text not in row] == []
     path = f"{YOU}connected-apps/{connection}/disconnect/"
-    assert "can no longer act as you in acme" in member.get(path).content.decode()
+    assert "can no longer act as you in Acme" in member.get(path).content.decode()
     assert authenticate(token, Audience.MCP, "acme") is not None
     page = member.post(path, follow=True)
     assert page.redirect_chain == [(YOU, 302)]
