@@ -40,6 +40,8 @@ ROLES = (
     (Role.AUDITOR.value, "Auditor: reads calls, their payloads and the audit log"),
     (Role.MEMBER.value, "Member: only calls tools"),
 )
+INVITE = "invite"
+"""The parameter that shows the form below the list."""
 LASTS = (("1", "in a day"), (str(invitations.DAYS), "in a week"), ("30", "in 30 days"))
 
 
@@ -102,6 +104,8 @@ def listing(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         members=memberships.order_by("user__username"),
         invitations=invitations.listing(tenant.pk, timezone.now()),
         appointing=appointing,
+        shows_form=request.method == "POST" or INVITE in request.GET or not memberships,
+        tools_have_scopes=bool(asked_scopes(tenant)),
         roles=ROLES,
         sends_email=mail.is_available(),
     )

@@ -19,6 +19,7 @@ from django.views.decorators.http import require_safe
 from mcphost.audit.records import Actor
 from mcphost.console import return_links
 from mcphost.console.base import (
+    Crumb,
     SignedInRequest,
     actor,
     form_input,
@@ -232,8 +233,15 @@ def own_password(request: SignedInRequest) -> HttpResponseBase:
     if request.method == "POST" and form.is_valid() and _set_own_password(request, form):
         messages.success(request, "Your password was changed.")
         return redirect("admin:you")
+    here = reverse("admin:you")
     page = show(
-        request, "forms/form.html", "Change your password", form=form, verb="Change password"
+        request,
+        "forms/form.html",
+        "Change your password",
+        Crumb("Your access", here),
+        form=form,
+        verb="Change password",
+        back=here,
     )
     return with_status(page, form.refusal)
 
