@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse, HttpResponseBase
+from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_protect
 from django.views.decorators.http import require_http_methods
@@ -65,7 +66,14 @@ def authorize(request: SignedInRequest) -> HttpResponseBase:
     except OAuthError as error:
         _log_refusal(request, None, error.description)
         return show(
-            request, "consent_refused.html", TITLE, status=400, explanation=error.description
+            request,
+            "consent_refused.html",
+            TITLE,
+            status=400,
+            explanation=error.description.removesuffix(clients.ADD_AGAIN),
+            client_id=query_text(request.GET, "client_id"),
+            server=issuer,
+            at=timezone.now(),
         )
     except RedirectedError as error:
         _log_refusal(request, client, error.description)

@@ -29,9 +29,11 @@ def signed_in(request: HttpRequest, user: User, message: str) -> HttpResponseBas
     return redirect("admin:you")
 
 
-def unknown_link(template: str) -> HttpResponseBase:
-    """Return the page for every link that offers nothing."""
-    response = HttpResponse(render_to_string(f"console/{template}"), status=404)
+def unknown_link(template: str, username: str = "") -> HttpResponseBase:
+    """Return the page for every link that offers nothing, to a person who may be signed in."""
+    response = HttpResponse(
+        render_to_string(f"console/{template}", {"username": username}), status=404
+    )
     # Keeps Django from logging the URL, which contains the link.
     response._has_been_logged = True  # type: ignore[attr-defined]
     return response

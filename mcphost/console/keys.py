@@ -130,10 +130,10 @@ def compromise(request: SignedInRequest) -> HttpResponseBase:
             f"The key {made} is active. What was sealed with {named} is refused: the old key no longer opens "
             "anything."
         ),
-        title="Rotate as compromised",
+        title=f"Rotate the key {active} as compromised" if active else "Rotate as compromised",
         form=CompromiseForm(shown_key, under, *form_input(request)) if shown_key else None,
         bound={"replaces": shown_key},
-        verb="Rotate at once",
+        verb="Rotate the key at once",
         final=True,
         points=lambda: (
             (
@@ -201,7 +201,7 @@ def retire(request: SignedInRequest, key_id: str) -> HttpResponseBase:
         title=f"Retire the key {row.id}",
         bound={"was": row.state.value},
         key=row.id,
-        verb="Retire the key",
+        verb=f"Retire the key {row.id}",
         final=True,
         points=consequences,
     )
@@ -211,10 +211,10 @@ def retire(request: SignedInRequest, key_id: str) -> HttpResponseBase:
 def destroy(request: SignedInRequest, key_id: str) -> HttpResponseBase:
     """Erase the secret of a retired key."""
     row = _key(key_id)
-    before = (
-        f"{listing.calls_were(row.lost)} lost when it was retired"
+    depends = (
+        f"Nothing more depends on it: {listing.calls_were(row.lost)} lost when it was retired."
         if row.lost
-        else "No call was lost when it was retired"
+        else "Nothing depends on it."
     )
     return _confirmed(
         request,
@@ -223,14 +223,14 @@ def destroy(request: SignedInRequest, key_id: str) -> HttpResponseBase:
         done=lambda made: (
             f"{row.id} is destroyed: its secret is erased. Nothing in progress was sealed with it."
         ),
-        title=f"Destroy {row.id}",
+        title=f"Destroy the key {row.id}",
         key=row.id,
-        verb="Destroy permanently",
+        verb=f"Destroy the key {row.id}",
         final=True,
         points=(
-            "Its secret is erased and cannot be recovered.",
-            f"{_first_upper(row.waiting)}; the key is retired and opens nothing already.",
-            f"{before}.",
+            f"It is retired and opens nothing already. {depends}",
+            "Its secret is erased, and cannot be recovered.",
+            "It stays in the list of keys as destroyed, and in the audit log.",
         ),
     )
 
@@ -242,6 +242,7 @@ def salt(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     if not listing.has_salt(tenant.pk):
         messages.info(request, "The salt has already been destroyed.")
         return redirect(back.url)
+    title = f"Destroy the salt of {tenant.title}"
     form = CloseForm(tenant, *form_input(request))
     under = key_effects.under_key_of_tenant(tenant.pk, timezone.now())
     if request.method == "POST" and form.is_valid():
@@ -254,10 +255,10 @@ def salt(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     return show(
         request,
         "confirm.html",
-        f"Destroy the salt of {tenant.title}",
+        title,
         back,
         form=form,
-        verb="Destroy permanently",
+        verb=title,
         back=back.url,
         final=True,
         explanation=(

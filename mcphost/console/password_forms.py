@@ -9,6 +9,8 @@ from django.core.exceptions import ValidationError
 from mcphost.console.forms import forms
 
 NAME_LENGTH = 150
+RULES = "At least 8 characters; not a common password."
+"""What AUTH_PASSWORD_VALIDATORS check, in one line."""
 
 
 class ChosenPasswordForm(forms.ConsoleForm):
@@ -20,9 +22,7 @@ class ChosenPasswordForm(forms.ConsoleForm):
     def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._user = user
-        self.fields["password"].help_text = " ".join(
-            password_validation.password_validators_help_texts()
-        )
+        self.fields["password"].help_text = RULES
 
     def clean_password(self) -> str:
         password: str = self.cleaned_data["password"]
@@ -38,8 +38,10 @@ class ChosenPasswordForm(forms.ConsoleForm):
 class SetUpForm(ChosenPasswordForm):
     """What a person chooses who sets up an account."""
 
-    first_name = forms.text("First name", maxlength=NAME_LENGTH)
-    last_name = forms.text("Last name", maxlength=NAME_LENGTH)
+    first_name = forms.text("First name (optional)", maxlength=NAME_LENGTH)
+    last_name = forms.text("Last name (optional)", maxlength=NAME_LENGTH)
+    password = forms.password("Password")
+    again = forms.password("Repeat the password")
     field_order = ("first_name", "last_name", "password", "again")
 
     def clean(self) -> dict[str, Any]:

@@ -152,7 +152,10 @@ def test_an_untrusted_redirect_uri_is_shown_to_the_person_and_nothing_is_sent_th
         _allow(browser, _url(**changed), cast.member),
     ):
         assert response.status_code == 400
-        assert b"cannot be connected" in response.content
+        page = response.content.decode()
+        assert "cannot be connected" in page
+        assert "Client id: " in page
+        assert "Server: http://testserver\n" in page
         assert "Location" not in response.headers
     assert not AuthorizationCode.objects.exists()
 

@@ -111,6 +111,7 @@ def _issue_token(page: Page) -> None:
 
 
 def _invite(page: Page) -> None:
+    page.get_by_role("link", name="Invite a user").click()
     page.get_by_label("User name").fill("kofi")
     press("Invite")(page)
 

@@ -60,7 +60,7 @@ def test_the_asked_user_sees_the_request_and_confirms_it_with_a_post(cast: Cast)
     page = member.get(path)
     assert page.status_code == 200
     for said in (
-        "Confirm this request?",
+        "Confirm for sign_off?",
         "sign_off",
         "Payment",
         "Ada&#x27;s &lt;client&gt;",

@@ -282,7 +282,7 @@ def delete(
     return _confirm(
         request,
         row,
-        f"Delete {row.name}",
+        f"Delete the {WORDS[primitive_type].singular} {row.name}",
         [
             f"`{row.name}` and all its versions are deleted.",
             *_recent_use(request, row),
@@ -291,7 +291,6 @@ def delete(
         ],
         form=form,
         final=True,
-        verb="Delete permanently",
     )
 
 

@@ -21,9 +21,14 @@ from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 
 WHAT_ENDS: Final = (
-    "Its streams, calls and tasks end within seconds, and its questions with them. To return, it needs "
-    "a new consent."
+    "Its streams, calls and tasks end within seconds, and its questions with them.",
+    "Its calls stay in the record. To return, it needs a new consent.",
 )
+
+
+def disconnection(connection: ConnectionListing) -> str:
+    """Return the name of the action that ends a connection."""
+    return f"Disconnect the app {connection.client}"
 
 
 def with_meanings(
@@ -69,12 +74,13 @@ def disconnect(request: SignedInRequest, tenant: Tenant, connection_id: UUID) ->
     return show(
         request,
         "confirm.html",
-        f"Disconnect {connection.client}",
+        disconnection(connection),
         page,
-        explanation=(
-            f"“{connection.client}” can no longer act for {connection.owner} in this tenant. "
-            f"{WHAT_ENDS}"
+        final=True,
+        points=(
+            f"“{connection.client}” can no longer act for {connection.owner} in {tenant.title}.",
+            *WHAT_ENDS,
         ),
-        verb="Disconnect",
+        verb=disconnection(connection),
         back=page.url,
     )

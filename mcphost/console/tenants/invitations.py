@@ -13,6 +13,7 @@ from django.views.decorators.http import require_http_methods
 from mcphost.console.base import SignedInRequest, form_input, of_account, show
 from mcphost.console.doors import door, signed_in, unknown_link
 from mcphost.console.password_forms import SetUpForm
+from mcphost.console.tenants.members import ROLES
 from mcphost.tenants import invitations
 from mcphost.tenants.invitations import InvitationOffer, NewAccount
 
@@ -67,10 +68,16 @@ def invitation(request: SignedInRequest, link: str) -> HttpResponseBase:
             done = ACCEPT in request.POST and invitations.accept(link, request.user, now)
             message = "You accepted the invitation."
         if not done:
-            return unknown_link(UNKNOWN)
+            return unknown_link(UNKNOWN, request.user.get_username())
         messages.success(request, message)
         return redirect("admin:you")
     offer = invitations.offer(link, request.user, now)
     if offer is None:
-        return unknown_link(UNKNOWN)
-    return show(request, "tenants/invitation.html", "Invitation", offer=offer)
+        return unknown_link(UNKNOWN, request.user.get_username())
+    return show(
+        request,
+        "tenants/invitation.html",
+        f"Join {offer.title} as {offer.role.value}?",
+        offer=offer,
+        role=f"{dict(ROLES)[offer.role.value]}.",
+    )

@@ -25,7 +25,7 @@ from mcphost.console.forms import forms
 from mcphost.console.forms.edits import Edit
 from mcphost.console.return_links import named_list_url
 from mcphost.console.tenants.tokens import asked_scopes
-from mcphost.identity import account_links
+from mcphost.identity import account_links, live_access
 from mcphost.identity.oauth.addresses import public_url
 from mcphost.tenants import invitations, services
 from mcphost.tenants.access import allowed, lock_open_tenant
@@ -40,6 +40,8 @@ ROLES = (
     (Role.AUDITOR.value, "Auditor: reads calls, their payloads and the audit log"),
     (Role.MEMBER.value, "Member: only calls tools"),
 )
+INVITE = "invite"
+"""The parameter that shows the form below the list."""
 LASTS = (("1", "in a day"), (str(invitations.DAYS), "in a week"), ("30", "in 30 days"))
 
 
@@ -102,6 +104,8 @@ def listing(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         members=memberships.order_by("user__username"),
         invitations=invitations.listing(tenant.pk, timezone.now()),
         appointing=appointing,
+        shows_form=request.method == "POST" or INVITE in request.GET or not memberships,
+        tools_have_scopes=bool(asked_scopes(tenant)),
         roles=ROLES,
         sends_email=mail.is_available(),
     )
@@ -259,20 +263,25 @@ def remove(request: SignedInRequest, tenant: Tenant, user_id: int) -> HttpRespon
         except InvalidError as refusal:
             show_refusal(request, refusal)
         return redirect("admin:members", tenant.slug)
+    name = user.get_username()
+    role = Membership.objects.get(tenant=tenant, user=user).role
     return show(
         request,
         "confirm.html",
-        f"Remove {user.get_username()}",
+        f"Remove the member {name}",
         page_of(tenant, "members", "Members"),
+        final=True,
         points=(
-            f"`{user.get_username()}` loses the role in {tenant.title}.",
+            f"{name} is no longer {role} of {tenant.title}.",
             (
-                "All their tokens and connected apps for this tenant stop working permanently, even if they "
-                "return."
+                f"What acts for {name} here stops working permanently, even if they return: "
+                f"{live_access.of_member(tenant.pk, user.pk, timezone.now())}."
             ),
-            "Tokens of service accounts keep working: check those that they issued.",
+            "Service accounts keep their tokens, also those that this member issued: the list names who issued each.",
+            "Calls and the audit log keep the name. To return, they need a new invitation.",
         ),
-        verb=f"Remove {user.get_username()}",
+        links=[("Tokens of service accounts", reverse("admin:tokens", args=[tenant.slug]))],
+        verb=f"Remove the member {name}",
         back=reverse("admin:members", args=[tenant.slug]),
     )
 

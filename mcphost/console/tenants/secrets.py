@@ -205,10 +205,10 @@ def delete(request: SignedInRequest, tenant: Tenant, secret_id: UUID) -> HttpRes
     return show(
         request,
         "confirm.html",
-        f"Delete {secret.name}",
+        f"Delete the secret {secret.name}",
         page_of(tenant, "secrets", "Secrets"),
         form=form,
-        verb="Delete permanently",
+        verb=f"Delete the secret {secret.name}",
         back=reverse("admin:secrets", args=[tenant.slug]),
         blocked="It is in use and cannot be deleted. Disable what uses it, or use another secret there, first:",
         blockers=[(use.name, url) for use, url in _linked(tenant, uses) if use.published],

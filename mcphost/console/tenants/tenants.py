@@ -1,6 +1,7 @@
 """Pages for tenants: the list, creation, overview, settings, and closing for good."""
 
 import base64
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from django.views.decorators.http import require_safe
 
 from mcphost.audit import call_list
 from mcphost.audit.selectors import EntryFilter
+from mcphost.console import key_effects
 from mcphost.console.base import (
     Crumb,
     SignedInRequest,
@@ -43,6 +45,7 @@ from mcphost.console.records.filters import (
 )
 from mcphost.console.tenants.counts import counts
 from mcphost.console.tenants.tenant_uses import tenant_uses
+from mcphost.identity import live_access
 from mcphost.listings.calls import named_calls
 from mcphost.listings.input_requests import count_open
 from mcphost.tenants import services
@@ -288,6 +291,7 @@ def _locked(request: SignedInRequest, tenant: Tenant) -> Tenant:
 @of_tenant(Permission.MANAGE_TENANT)
 def close(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     """Close a tenant for good, confirmed by its slug."""
+    title = f"Close the tenant {tenant.title}"
     form = CloseForm(tenant, *form_input(request))
     if request.method == "POST" and form.is_valid():
         services.close_tenant(tenant.pk, actor=actor(request))
@@ -298,15 +302,27 @@ def close(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     return show(
         request,
         "confirm.html",
-        f"Close {tenant.title}",
+        title,
         page_of(tenant, "settings", "Settings"),
         form=form,
-        verb="Close permanently",
+        verb=title,
         back=reverse("admin:settings", args=[tenant.slug]),
         final=True,
-        points=(
-            "All its tokens stop working immediately and permanently.",
-            "The slug is never reused.",
-            "Its calls and audit log can still be read.",
+        points=_closing(tenant, mcp_url(request, tenant.slug)),
+    )
+
+
+def _closing(tenant: Tenant, url: str) -> Sequence[str]:
+    """Say what ends with a tenant, and what stays."""
+    now = timezone.now()
+    members = tenant.memberships.count()
+    return (
+        f"Its MCP address `{url}` stops answering at once. No new tenant can use this address.",
+        f"What stops working: {live_access.of_tenant(tenant.pk, now)}.",
+        f"Cut off from their clients: {key_effects.under_key_of_tenant(tenant.pk, now)}.",
+        (
+            f"{'1 member keeps the' if members == 1 else f'{members} members keep their'} role, but only to "
+            "read: tools, calls and the audit log, as far as the role allows."
         ),
+        "Platform staff can still read its calls and audit log, too.",
     )

@@ -284,11 +284,12 @@ def renew(request: SignedInRequest, tenant: Tenant, token_id: str) -> HttpRespon
     return renewal(request, token, Crumb("Tokens", token_url(tenant.slug, token_id)))
 
 
-def revocation(token: TokenListing, owner: str) -> Sequence[str]:
-    """Say what the revocation of a token ends, and when it was last used."""
+def revocation(token: TokenListing, subject: str) -> Sequence[str]:
+    """Say what the revocation of a token ends, what stays, and when it was last used."""
     used = "never" if token.last_used_at is None else f"{token.last_used_at:%Y-%m-%d %H:%M} UTC"
     return (
-        f"Token “{token.name}” of {owner} stops working immediately and permanently.",
+        f"{subject} stops working immediately and permanently.",
+        "Its calls stay in the record, and it stays in the list as revoked.",
         f"Last used: {used}. Expires: {_day(token.expires_at)}.",
     )
 
@@ -339,12 +340,12 @@ def revoke(request: SignedInRequest, tenant: Tenant, token_id: str) -> HttpRespo
     return show(
         request,
         "confirm.html",
-        f"Revoke “{token.name}”",
+        f"Revoke the token {token.name}",
         page,
         form=RevocationForm() if selectors.has_line(token_id) else None,
         final=True,
-        points=revocation(token, token.owner),
-        verb="Revoke token",
+        points=revocation(token, f"The token “{token.name}” of {token.owner}"),
+        verb=f"Revoke the token {token.name}",
         back=page.url,
         at_row=f"token-{token_id}",
     )

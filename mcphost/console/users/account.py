@@ -27,7 +27,7 @@ from mcphost.console.base import (
     show_refusal,
 )
 from mcphost.console.tenants import connection_log
-from mcphost.console.tenants.connections import WHAT_ENDS, with_meanings
+from mcphost.console.tenants.connections import WHAT_ENDS, disconnection, with_meanings
 from mcphost.console.tenants.tokens import (
     RevocationForm,
     TokenForm,
@@ -36,14 +36,14 @@ from mcphost.console.tenants.tokens import (
     revocation,
     shown_once,
 )
-from mcphost.identity import selectors, services
+from mcphost.identity import live_access, selectors, services
 from mcphost.identity.oauth import connections
 from mcphost.identity.oauth.connections import ConnectionPage
 from mcphost.identity.selectors import TokenPage
 from mcphost.tenants.errors import InvalidError
-from mcphost.tenants.models import Membership
+from mcphost.tenants.models import Membership, Tenant
 from mcphost.tenants.roles import ROLE_PERMISSIONS, Permission, Role
-from mcphost.tenants.services import remove_member
+from mcphost.tenants.services import active_owners, remove_member
 
 TITLE = "Your access"
 _PAGES = ("after", "before", "at")
@@ -147,12 +147,12 @@ def revoke(request: SignedInRequest, token_id: str) -> HttpResponseBase:
     return show(
         request,
         "confirm.html",
-        f"Revoke “{token.name}”",
+        f"Revoke the token {token.name}",
         _here(),
         form=RevocationForm() if selectors.has_line(token_id) else None,
         final=True,
-        points=revocation(token, f"yours for {token.slug}"),
-        verb="Revoke token",
+        points=revocation(token, f"Your token “{token.name}” for {_title(token.tenant)}"),
+        verb=f"Revoke the token {token.name}",
         back=_here().url,
     )
 
@@ -169,19 +169,22 @@ def disconnect(request: SignedInRequest, connection_id: UUID) -> HttpResponseBas
     return show(
         request,
         "confirm.html",
-        f"Disconnect {connection.client}",
+        disconnection(connection),
         _here(),
-        explanation=(
-            f"“{connection.client}” can no longer act as you in {connection.slug}. {WHAT_ENDS}"
+        final=True,
+        points=(
+            f"“{connection.client}” can no longer act as you in {_title(connection.tenant)}.",
+            *WHAT_ENDS,
         ),
-        verb="Disconnect",
+        verb=disconnection(connection),
         back=_here().url,
     )
 
 
 def leave_tenant(request: SignedInRequest, slug: str) -> HttpResponseBase:
     """Give up the user's own role in a tenant, after confirmation."""
-    tenant = _membership(request.user, slug).tenant
+    membership = _membership(request.user, slug)
+    tenant = membership.tenant
     if request.method == "POST":
         try:
             remove_member(tenant.pk, request.user, actor=actor(request))
@@ -194,14 +197,26 @@ def leave_tenant(request: SignedInRequest, slug: str) -> HttpResponseBase:
         "confirm.html",
         f"Leave {tenant.title}",
         _here(),
+        final=True,
         points=(
-            "You lose your role there.",
-            "All your tokens and connected apps for this tenant stop working permanently.",
-            "To return, you need a new invitation.",
+            f"You are no longer {membership.role} of {tenant.title}. {_remaining_owners(membership)}",
+            (
+                "What acts for you there stops working permanently: "
+                f"{live_access.of_member(tenant.pk, request.user.pk, timezone.now())}."
+            ),
+            "Calls and the audit log keep your name. To return, you need a new invitation.",
         ),
         verb=f"Leave {tenant.title}",
         back=_here().url,
     )
+
+
+def _remaining_owners(membership: Membership) -> str:
+    """Say who owns a tenant once this member has left."""
+    others = active_owners(membership.tenant_id).exclude(pk=membership.pk).count()
+    if not others and membership.role == Role.OWNER:
+        return "You are its last owner, and cannot leave: make another member owner first."
+    return f"It has {others or 'no'} {'other ' * (membership.role == Role.OWNER)}owner{'s' * (others != 1)}."
 
 
 def _memberships(user: User) -> QuerySet[Membership]:
@@ -215,3 +230,7 @@ def _membership(user: User, slug: str) -> Membership:
 
 def _here() -> Crumb:
     return Crumb(TITLE, reverse("admin:you"))
+
+
+def _title(tenant_id: UUID) -> str:
+    return Tenant.objects.values_list("title", flat=True).get(pk=tenant_id)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from django.utils import timezone
 
 from mcphost.identity import selectors
+from mcphost.identity.live_access import LiveAccess
 from mcphost.identity.oauth import connections
 from mcphost.identity.oauth.connections import ConnectionListing
 from mcphost.identity.selectors import TokenListing
@@ -24,11 +25,7 @@ class AccountAccess:
     def __str__(self) -> str:
         """In words, to end a sentence."""
         least = "at least " if self.is_part else ""
-        tokens, apps = len(self.tokens), len(self.apps)
-        return (
-            f"{least}{tokens or 'no'} live token{'' if tokens == 1 else 's'} and "
-            f"{apps or 'no'} connected app{'' if apps == 1 else 's'}"
-        )
+        return f"{least}{LiveAccess(len(self.tokens), len(self.apps))}"
 
 
 def of_user(user_id: int) -> AccountAccess:

@@ -19,6 +19,7 @@ from django.views.decorators.http import require_safe
 from mcphost.audit.records import Actor
 from mcphost.console import return_links
 from mcphost.console.base import (
+    Crumb,
     SignedInRequest,
     actor,
     form_input,
@@ -213,7 +214,7 @@ def _confirm_deactivation(request: SignedInRequest, user: User) -> HttpResponseB
     return show(
         request,
         "confirm.html",
-        f"Deactivate {name}",
+        f"Deactivate the user {name}",
         users_crumb(user),
         bound={**sent, CONFIRMED: "on"},
         points=(
@@ -221,7 +222,7 @@ def _confirm_deactivation(request: SignedInRequest, user: User) -> HttpResponseB
             f"What acts as `{name}` stops working: {access}.",
             "Roles, tokens and apps are kept: all work again once the user is active.",
         ),
-        verb=f"Deactivate {name}",
+        verb=f"Deactivate the user {name}",
         back=reverse("admin:user", args=[user.pk]),
     )
 
@@ -232,8 +233,15 @@ def own_password(request: SignedInRequest) -> HttpResponseBase:
     if request.method == "POST" and form.is_valid() and _set_own_password(request, form):
         messages.success(request, "Your password was changed.")
         return redirect("admin:you")
+    here = reverse("admin:you")
     page = show(
-        request, "forms/form.html", "Change your password", form=form, verb="Change password"
+        request,
+        "forms/form.html",
+        "Change your password",
+        Crumb("Your access", here),
+        form=form,
+        verb="Change password",
+        back=here,
     )
     return with_status(page, form.refusal)
 

@@ -19,6 +19,8 @@ STALE_FOR: Final = timedelta(days=7)
 
 MAX_DOCUMENTS: Final = 30
 """How many documents the server reads in an hour for one person: each may take a thread for seconds."""
+ADD_AGAIN: Final = "Remove the connection and add it again."
+"""What helps a client whose registration is gone."""
 
 log = logging.getLogger(__name__)
 
@@ -47,9 +49,7 @@ def resolve(client_id: str, user_id: int) -> OAuthClient:
         if fresh or not client.has_document:
             return client
     elif not client_id.startswith("https://"):
-        raise _unknown(
-            "No client is registered with this id. Remove the connection and add it again."
-        )
+        raise _unknown(f"No client is registered with this id. {ADD_AGAIN}")
     try:
         if not count_event(f"documents for {user_id}", MAX_DOCUMENTS, timedelta(hours=1)):
             raise DocumentError("You have opened too many of them. Try again in an hour.")

@@ -83,7 +83,7 @@ def test_an_app_shows_what_the_role_of_its_member_allows_today(owner: Client, ca
 def test_a_removed_member_has_no_connected_app(owner: Client, cast: Cast) -> None:
     connect(make_client(), cast.member)
     path = f"/admin/t/acme/members/{cast.member.user.pk}/remove/"
-    assert "connected apps for this tenant" in owner.get(path).content.decode()
+    assert "1 live token and 1 connected app" in owner.get(path).content.decode()
     remove_member(cast.acme.id, cast.member.user, actor=ACTOR)
     assert "No connected apps" in owner.get(APPS).content.decode()
 

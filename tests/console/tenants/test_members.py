@@ -95,7 +95,12 @@ def test_a_role_is_changed_and_a_member_is_removed_after_confirmation(owner: Cli
         owner.post(f"{path}role/", {"role": role})
         assert role_of("member") == "operator"
     assert "There is no such role." in owner.get(MEMBERS).content.decode()
-    assert "stop working permanently" in owner.get(f"{path}remove/").content.decode()
+    page = owner.get(f"{path}remove/").content.decode()
+    assert "member is no longer operator of Acme." in page
+    assert (
+        "stops working permanently, even if they return: 1 live token and no connected apps" in page
+    )
+    assert "This cannot be undone." in page
     assert role_of("member") == "operator"
     owner.post(f"{path}remove/")
     assert role_of("member") is None

@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 
 import pytest
@@ -104,6 +105,20 @@ def test_closing_a_tenant_requires_its_slug_and_keeps_its_history(owner: Client)
     assert owner.get("/admin/t/acme/calls/").status_code == 200
     for path in ("settings/", "tools/new/", "members/", "tokens/"):
         assert owner.get(f"/admin/t/acme/{path}").status_code == 403
+
+
+def test_the_page_that_closes_a_tenant_says_what_ends_and_what_stays(owner: Client) -> None:
+    page = owner.get("/admin/t/acme/close/").content.decode()
+    assert "<h1>Close the tenant Acme</h1>" in page
+    assert "http://testserver/t/acme/mcp</code> stops answering at once" in page
+    assert re.search(r"What stops working: \d+ live tokens and no connected apps\.", page)
+    assert "no waiting calls, no open sessions and no tasks" in page
+    assert "Platform staff can still read its calls and audit log" in page
+
+
+def test_the_last_owner_reads_that_leaving_is_refused(owner: Client) -> None:
+    page = owner.get("/admin/you/t/acme/leave/").content.decode()
+    assert "You are its last owner, and cannot leave" in page
 
 
 def test_the_paged_tenant_list_shows_only_tenants_that_the_user_may_see(

@@ -23,13 +23,14 @@ def make_account(page: Page, name: str) -> None:
 
 
 def choose_password(page: Page, button: str) -> None:
-    page.get_by_label("New password", exact=True).fill(PASSWORD)
-    page.get_by_label("Repeat new password").fill(PASSWORD)
+    for name in ("password", "again"):
+        page.locator(f"[name={name}]").fill(PASSWORD)
     page.get_by_role("button", name=button).click()
 
 
 def invite(page: Page, name: str, role: str, *, sets_up: bool = False) -> str:
     page.goto(f"{TENANT}members/")
+    page.get_by_role("link", name="Invite a user").click()
     page.get_by_label("User name").fill(name)
     page.get_by_label("Role", exact=True).select_option(role)
     page.get_by_label("The person has no account yet").set_checked(sets_up)
@@ -63,7 +64,7 @@ def accept(page: Page, link: str, name: str) -> None:
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
     sign_in(page, name)
     expect(page.locator("#content")).to_contain_text(
-        f"admin invites you, {name}, to join the tenant demo as member"
+        f"admin invites you, {name}, to join the tenant Demo as member"
     )
     page.get_by_role("button", name="Accept").click()
     expect(page.locator("#main")).to_contain_text("You accepted the invitation.")
