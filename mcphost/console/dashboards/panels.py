@@ -369,6 +369,7 @@ def _change(calls: int, before: Earlier | None) -> tuple[str, str]:
 
 
 def percent(part: int, whole: int) -> str:
+    """Return a share in percent; a dash if there is no whole."""
     if not whole:
         return NOTHING
     share = part / whole * 100
