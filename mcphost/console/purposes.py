@@ -26,7 +26,7 @@ PURPOSES: Mapping[str, str] = {
     "tenant": "How this MCP server is used, what needs attention, and its latest calls.",
     "connect": "The address, and how each client connects.",
     "settings": "How this tenant presents itself, who may connect, and its limits.",
-    "tenant_file": "Keeps settings and tools in a file, for example in git, and applies it as a whole.",
+    "tenant_file": "This tenant's settings and tools as YAML: keep the file in git, change it, and apply it as a whole.",
     "tenant_file_plan": "What applying the file would change. Nothing has been changed yet.",
     "tools": "HTTP requests, scripts and Python functions that models can call.",
     "prompts": "Messages that users start a conversation with.",

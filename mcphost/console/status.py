@@ -23,7 +23,7 @@ def page(request: SignedInRequest) -> HttpResponseBase:
     """Show each line, good or with its reason, and the processes. It refreshes itself."""
     platform_status = status.read()
     processes = [_process_row(process) for process in platform_status.facts.processes]
-    lines = [(line, _idle(line)) for line in platform_status.lines]
+    lines = [(line, *_split(line)) for line in platform_status.lines]
     return show(
         request,
         "status.html",
@@ -34,9 +34,10 @@ def page(request: SignedInRequest) -> HttpResponseBase:
     )
 
 
-def _idle(line: StatusLine) -> str:
-    """Return in a word or two that a part does nothing; empty if it does."""
-    return next((text for text in _IDLE if line.good and line.text.startswith(text)), "")
+def _split(line: StatusLine) -> tuple[str, str]:
+    """Return in a word or two that a part does nothing, empty if it does; and the rest of its text."""
+    idle = next((text for text in _IDLE if line.good and line.text.startswith(text)), "")
+    return idle, line.text.removeprefix(idle).removeprefix(": ")
 
 
 @of_platform(Permission.MANAGE_TENANT)

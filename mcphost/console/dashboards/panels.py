@@ -188,7 +188,7 @@ def tiles(total: CallNumbers, before: Earlier | None, scope: Scope) -> Iterator[
     )
     slow = f"p95 {latency(total.p95_us)}" if total.p95_us is not None else "no calls"
     yield Tile("Server time p50", latency(total.p50_us), slow, url=calls)
-    answered = f"{_percent(ended(total, 'answered'), total.input_requests)} accepted"
+    answered = f"{percent(ended(total, 'answered'), total.input_requests)} accepted"
     yield Tile(
         "Questions",
         grouped(total.input_requests),
@@ -309,7 +309,7 @@ def ended(numbers: CallNumbers, stage: str) -> int:
 
 def error_rate(numbers: CallNumbers) -> str:
     """Return the part of the calls that failed."""
-    return _percent(numbers.errors, numbers.calls)
+    return percent(numbers.errors, numbers.calls)
 
 
 def latency(microseconds: int | None) -> str:
@@ -351,7 +351,7 @@ def _top_row(
         url=scope.url(ranked.calls),
         share=f"{ranked.calls / max(total.calls, 1) * 100:.2f}%",
         calls=grouped(ranked.calls),
-        errors=f"{_percent(ranked.errors, ranked.calls)} errors" if ranked.errors else "",
+        errors=f"{percent(ranked.errors, ranked.calls)} errors" if ranked.errors else "",
         errors_url=scope.url(ranked.errors, outcome=ERROR),
         high=ranked.errors > HIGH * ranked.calls,
     )
@@ -368,7 +368,8 @@ def _change(calls: int, before: Earlier | None) -> tuple[str, str]:
     return f"vs {before.words} before", f"{sign}{size}"
 
 
-def _percent(part: int, whole: int) -> str:
+def percent(part: int, whole: int) -> str:
+    """Return a share in percent; a dash if there is no whole."""
     if not whole:
         return NOTHING
     share = part / whole * 100

@@ -112,10 +112,12 @@ class PrimitiveForm(forms.ConsoleForm):
 
         The services refuse others; these fields are sent all the same, so that a saved form is complete.
         """
-        self.fields["name"].widget.attrs["readonly"] = True
-        self.fields["name"].help_text = "Clients use it: it cannot be changed."
+        fixed = [self.fields["name"]]
         if isinstance(self.part, ResourcePart | TemplatePart):
-            self.part.fields["uri"].widget.attrs["readonly"] = True
+            fixed.append(self.part.fields["uri"])
+        for field in fixed:
+            field.widget.attrs["readonly"] = True
+            field.help_text = "It cannot be changed: clients know it."
 
     @property
     def function_first(self) -> bool:

@@ -83,7 +83,7 @@ class ImportForm(forms.ConsoleForm):
     file = forms.file("Or a file", f"JSON or YAML of at most {in_words(MAX_BYTES)}.")
     document = forms.lines(
         "Or paste it",
-        "OpenAPI 3 or Swagger 2.0, up to 2 MB. Choose a file for a larger one.",
+        "OpenAPI 3 or Swagger 2.0, up to 2 MiB. Choose a file for a larger one.",
         4,
         **CODE,
     )

@@ -5,6 +5,7 @@ which type is meant (see `urls`); there, the id of a primitive of another type i
 """
 
 from collections.abc import Sequence
+from textwrap import shorten
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -51,6 +52,9 @@ from mcphost.tenants.roles import Permission
 
 MAX_LIST_FOR_MODELS: Final = 64 * 1024
 """Bytes of `tools/list` that fill about a tenth of the context of a usual model."""
+
+MAX_SUBTITLE: Final = 200
+"""Characters of a description that stand below the name."""
 
 EXAMPLE: Final = "example-"
 """How the fields of a preview begin; the name of an argument or a variable follows."""
@@ -233,6 +237,7 @@ def detail(
     row = row_of(tenant, primitive_type, primitive_id)
     period_choice = asked_period(request.GET, Period.WEEK)
     reads = counted(primitive_type) and allowed(request.user, tenant, Permission.VIEW_RECORDS)
+    offer = view_of(row, mcp_url(request, tenant.slug), _chosen_values(request.GET))
     return show(
         request,
         "primitives/primitive.html",
@@ -241,12 +246,19 @@ def detail(
         framing=primitive_type is PrimitiveType.TOOL,
         at_row=f"row-{row.id}",
         words=WORDS[primitive_type],
-        offer=view_of(row, mcp_url(request, tenant.slug), _chosen_values(request.GET)),
+        purpose=_subtitle(str(offer.listing.get("description") or row.fields.description)),
+        offer=offer,
         row=row,
         saved=shown_calls(row.id) if primitive_type is PrimitiveType.TOOL else (),
         period_choice=period_choice,
         use=use_page(tenant, row, period_choice, timezone.now()) if reads and row.version else None,
     )
+
+
+def _subtitle(description: str) -> str:
+    """Return the beginning of a description, which stands below the name; the page has all of it."""
+    line, _, more = description.strip().partition("\n")
+    return shorten(f"{line} …" if more else line, MAX_SUBTITLE, placeholder=" …")
 
 
 def _chosen_values(query: QueryDict) -> dict[str, str]:

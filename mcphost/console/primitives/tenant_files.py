@@ -63,7 +63,7 @@ class TenantFileForm(forms.ConsoleForm):
     """A file to compare with the tenant. `kept` and `digest` are of the plan that was shown."""
 
     file = forms.file("File", f"YAML or JSON of at most {in_words(MAX_BYTES)}.")
-    content = forms.lines("Or paste it", "Up to 2 MB. Choose a file for a larger one.", 12, **CODE)
+    content = forms.lines("Or paste it", "Up to 2 MiB. Choose a file for a larger one.", 12, **CODE)
     kept = django_forms.UUIDField(required=False, widget=django_forms.HiddenInput())
     digest = django_forms.CharField(required=False, widget=django_forms.HiddenInput())
 

@@ -4,7 +4,7 @@ import difflib
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from mcphost.catalogue.selectors import VersionRow
@@ -46,16 +46,23 @@ class ChangedLine:
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """A field that a version changed."""
+    """A field that a version changed. `note` says that it has a value on one side only."""
 
     label: str
     lines: Sequence[ChangedLine]
+    note: str = ""
 
 
 def changes(before: VersionRow | None, after: VersionRow) -> list[FieldChange]:
     """Return what differs in `after`; all that is set in it if there is none before."""
-    old = {} if before is None else dict(_values(before))
-    return differing(old, dict(_values(after)))
+    new = dict(_values(after))
+    if before is None:
+        return differing({}, new)
+    old = dict(_values(before))
+    return [
+        replace(change, note=_note(old.get(change.label, ""), new.get(change.label, "")))
+        for change in differing(old, new)
+    ]
 
 
 def differing(old: Mapping[str, str], new: Mapping[str, str]) -> list[FieldChange]:
@@ -65,6 +72,12 @@ def differing(old: Mapping[str, str], new: Mapping[str, str]) -> list[FieldChang
         for label in {**old, **new}
         if old.get(label, "") != new.get(label, "")
     ]
+
+
+def _note(before: str, after: str) -> str:
+    if not before:
+        return "not set before"
+    return "" if after else "no longer set"
 
 
 def compare(before: str, after: str) -> list[ChangedLine]:

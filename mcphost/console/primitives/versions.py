@@ -125,7 +125,7 @@ def version(
 ) -> HttpResponseBase:
     """Show a version: who published it, why, and what it changed."""
     row = row_of(tenant, primitive_type, primitive_id)
-    shown_version, before = _version_of(row, version_id)
+    shown_version, before, after = _version_of(row, version_id)
     return show(
         request,
         "primitives/version.html",
@@ -136,6 +136,7 @@ def version(
         row=row,
         version=shown_version,
         before=before,
+        after=after,
         changes=changes(before, shown_version),
         can_serve=not shown_version.live and PrimitiveVerb.PUBLISH in possible(row.state),
         is_newer=any(
@@ -155,7 +156,7 @@ def roll_back(
 ) -> HttpResponseBase:
     """Serve an earlier version again, after a confirmation that says what that affects."""
     row = row_of(tenant, primitive_type, primitive_id)
-    restored, _ = _version_of(row, version_id)
+    restored, *_ = _version_of(row, version_id)
     form = RollBackForm(*form_input(request))
     read = query_text(request.POST, BASED_ON) or row.version
     was = query_text(request.POST, STATE) or row.state.value
@@ -355,12 +356,16 @@ def _refusal_text(row: PrimitiveRow, refusal: CatalogueError) -> str:
     return f"{refusal}.{_REVIEW}" if isinstance(refusal, StaleError) else str(refusal)
 
 
-def _version_of(row: PrimitiveRow, version_id: UUID) -> tuple[VersionRow, VersionRow | None]:
-    """Return a version and the one before it. Raises Http404 if it is none of this primitive."""
-    versions = selectors.versions(row.id)
-    for index, version in enumerate(versions):
-        if version.id == version_id:
-            return version, next(iter(versions[index + 1 :]), None)
+def _version_of(
+    row: PrimitiveRow, version_id: UUID
+) -> tuple[VersionRow, VersionRow | None, VersionRow | None]:
+    """Return a version, the one before it and the one after. Raises Http404 if it is none of this primitive."""
+    newest_first = [None, *selectors.versions(row.id), None]
+    for after, version, before in zip(
+        newest_first, newest_first[1:], newest_first[2:], strict=False
+    ):
+        if version is not None and version.id == version_id:
+            return version, before, after
     raise Http404
 
 

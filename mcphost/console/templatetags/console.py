@@ -79,11 +79,29 @@ def when(moment: datetime | None) -> str | SafeString:
     """
     if moment is None:
         return "never"
-    exact = moment.astimezone(UTC).isoformat(" ", "milliseconds").replace("+00:00", " UTC")
-    iso = moment.isoformat()
+    iso, exact = moment.isoformat(), _exact(moment)
     return format_html(
         '<time datetime="{}" title="{}">{}</time>', iso, exact, _relative_time(moment)
     )
+
+
+@register.filter
+def elapsed(moment: datetime) -> SafeString:
+    """For how long something goes on that began at a moment, with the exact time in UTC as its title."""
+    now = timezone.now()
+    lasted_for = timesince(moment, now, depth=1)
+    if now - moment < timedelta(minutes=1):
+        lasted_for = "less than a minute"
+    return format_html(
+        '<time datetime="{}" title="since {}">for {}</time>',
+        moment.isoformat(),
+        _exact(moment),
+        lasted_for,
+    )
+
+
+def _exact(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(" ", "milliseconds").replace("+00:00", " UTC")
 
 
 def _relative_time(moment: datetime) -> str:

@@ -42,8 +42,8 @@ _HOSTS_HINT = (
 
 
 _WIDER_HINT = (
-    "Leave it empty if you only remove hosts or places. To add one, enter the value: it replaces the "
-    f"stored one. {_VALUE_HINT}"
+    "Required to add a host or a part of the request: only who knows the secret may send it elsewhere. "
+    f"Saving replaces the stored value by this one. Left empty, the stored value stays. {_VALUE_HINT}"
 )
 
 
@@ -78,9 +78,9 @@ class SecretForm(RulesForm):
 
 
 class EditForm(RulesForm):
-    """Other hosts and places; with the value, if any was added."""
+    """Other hosts and parts of requests; with the value, if any was added."""
 
-    value = _value("Value (only to add a host or a place)", _WIDER_HINT)
+    value = _value("Value (replaces the stored one)", _WIDER_HINT)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -201,22 +201,30 @@ def delete(request: SignedInRequest, tenant: Tenant, secret_id: UUID) -> HttpRes
         messages.success(request, f"Secret {secret.name} is deleted.")
         return redirect("admin:secrets", tenant.slug)
     uses = secret_uses(tenant.pk).get(secret.name, ())
-    drafts = ", ".join(f"`{use.name}`" for use in uses if not use.published)
+    blockers = [(use.name, url) for use, url in _linked(tenant, uses) if use.published]
+    title = f"Delete the secret {secret.name}"
     return show(
         request,
         "confirm.html",
-        f"Delete the secret {secret.name}",
+        title if not blockers else f"The secret {secret.name} cannot be deleted yet",
         page_of(tenant, "secrets", "Secrets"),
         form=form,
-        verb=f"Delete the secret {secret.name}",
+        verb=title,
         back=reverse("admin:secrets", args=[tenant.slug]),
-        blocked="It is in use and cannot be deleted. Disable what uses it, or use another secret there, first:",
-        blockers=[(use.name, url) for use, url in _linked(tenant, uses) if use.published],
+        blocked="It is in use. Disable what uses it, or use another secret there, first:",
+        blockers=blockers,
+        stay="Back to secrets" if blockers else "",
         final=True,
-        points=(
-            "Its value cannot be restored. It is masked in responses for one more day, then erased.",
-            f"Named by what is not published: {drafts}." if drafts else "No draft uses it.",
-        ),
+        points=() if blockers else _lost_with(uses),
+    )
+
+
+def _lost_with(uses: Sequence[SecretUse]) -> Sequence[str]:
+    """Say what is lost with a secret that nothing published uses."""
+    drafts = ", ".join(f"`{use.name}`" for use in uses)
+    return (
+        "Its value cannot be restored. It is masked in responses for one more day, then erased.",
+        f"Named by what is not published: {drafts}." if drafts else "Nothing uses it.",
     )
 
 

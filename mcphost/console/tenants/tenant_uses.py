@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 
 from mcphost.audit.summaries import selectors as summaries
 from mcphost.audit.summaries.figures import Period
-from mcphost.console.dashboards.panels import HIGH
+from mcphost.console.dashboards.panels import HIGH, percent
 from mcphost.tenants.access import allowed, tenants_where
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
@@ -25,6 +25,10 @@ class TenantUse:
     @property
     def is_high(self) -> bool:
         return self.errors > HIGH * self.calls
+
+    @property
+    def error_rate(self) -> str:
+        return percent(self.errors, self.calls)
 
 
 def tenant_uses(

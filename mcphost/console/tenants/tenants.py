@@ -61,8 +61,8 @@ RECENT = 8
 _NEW = "A new MCP server. These steps lead to the first call of a client."
 
 _SLUG_HINT = (
-    "Part of the address that clients connect to, such as acme in …/t/acme/mcp. It never changes and is "
-    "never reused."
+    "The short name in the address that clients connect to: …/t/`acme`/mcp. Lower-case letters, digits and hyphens. It never "
+    "changes and is never reused."
 )
 _ICON_HINT = (
     f"PNG, JPEG or WebP of at most {ICON_BYTES // 1024} KiB. Clients show it beside the name."
@@ -160,7 +160,7 @@ class TenantForm(forms.ConsoleForm):
 class NewTenantForm(TenantForm):
     """The fields of a new tenant: also its slug, which never changes."""
 
-    slug = forms.text("Slug", _SLUG_HINT, placeholder="acme")
+    slug = forms.text("Slug", _SLUG_HINT, spellcheck="false", autocomplete="off")
     title = forms.text("Title", "The name that users see.", autofocus=True)
     field_order = ("title", "slug")
 
@@ -192,7 +192,7 @@ def listing(request: SignedInRequest) -> HttpResponseBase:
     return show(
         request,
         "tenants/tenants.html",
-        "Tenants",
+        "All tenants",
         tenants=page.rows,
         older=page.following,
         newer=page.previous,
@@ -217,7 +217,7 @@ def add(request: SignedInRequest) -> HttpResponseBase:
         request,
         "tenants/tenant_form.html",
         "New tenant",
-        Crumb("Tenants", reverse("admin:tenants")),
+        Crumb("All tenants", reverse("admin:tenants")),
         form=form,
         verb="Create tenant",
         back=reverse("admin:tenants"),

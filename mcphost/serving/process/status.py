@@ -252,12 +252,13 @@ def _processes(facts: PlatformFacts) -> Iterator[str]:
                 yield f"{process.name}: {probe}: {problem}."
 
 
+def _count(processes: int) -> str:
+    return f"{processes} process{'' if processes == 1 else 'es'}"
+
+
 def _versions(facts: PlatformFacts) -> Iterator[str]:
     versions = Counter(map(_version, facts.alive))
-    rows = (
-        f"{version} on {count} process{'' if count == 1 else 'es'}"
-        for version, count in sorted(versions.items())
-    )
+    rows = (f"{version} on {_count(count)}" for version, count in sorted(versions.items()))
     yield ", ".join(rows) or "unknown"
     if len(versions) > 1:
         newest = fact(max(facts.alive, key=lambda process: process.started_at), "version")
@@ -344,7 +345,8 @@ def _keys(facts: PlatformFacts) -> Iterator[str]:
         active, since = facts.key
         sealing = [process for process in facts.alive if fact(process, "key")]
         outdated = [process for process in sealing if fact(process, "key") != active]
-        text = f"{active} is active, and read by {len(sealing) - len(outdated)} of {len(facts.alive)} processes"
+        readers = len(sealing) - len(outdated)
+        text = f"{active} is active, and read by {readers} of {_count(len(facts.alive))}"
         if len(sealing) < len(facts.alive):
             text += "; the others read it when they first need it"
         yield text
@@ -375,18 +377,18 @@ def _writer(facts: PlatformFacts) -> Iterator[str]:
 
 def _verification(facts: PlatformFacts) -> Iterator[str]:
     state = facts.verified
-    text = "not run yet"
     if state is None:
-        yield text
+        yield "not run yet"
         return
+    parts = []
     if state.ended_at is not None:
         ago = _whole(facts.now - state.ended_at)
-        text = f"the last one ended {ago} ago and read {state.payloads:,} payloads"
-    if state.payloads_now:
-        text += f"; the present one has read {state.payloads_now:,}"
+        parts.append(f"the last one ended {ago} ago and read {state.payloads:,} payloads")
+    if state.payloads_now or not parts:
+        parts.append(f"the present one has read {state.payloads_now:,} payloads")
     if state.reached is not None:
-        text += f"; reached entries that are {_whole(facts.now - state.reached)} old"
-    yield text
+        parts.append(f"reached entries that are {_whole(facts.now - state.reached)} old")
+    yield "; ".join(parts)
     if state.wrong:
         yield (
             f"{state.wrong:,} payloads are not what was recorded; the first belongs to the entry "
@@ -438,7 +440,7 @@ def _workers(facts: PlatformFacts) -> Iterator[str]:
         yield f"{text}; they run in the serving process"
         return
     takers = [process for process in facts.alive if fact(process, "tasks", "takes")]
-    yield f"{text}; {len(takers)} processes take them"
+    yield f"{text}; {_count(len(takers))} take{'s' if len(takers) == 1 else ''} them"
     if not takers and not facts.database.problem:
         yield "No process takes tasks: start `manage.py worker`, or set `MCPHOST_TASK_WORKER_IN_SERVER`."
 

@@ -110,7 +110,7 @@ def test_a_disabled_tool_is_not_served_until_it_is_enabled(operator, acme):
     page = operator.get(path).content.decode()
     assert "is disabled" in page
     assert "not served</span>" in page
-    assert ">live<" not in page
+    assert ">published<" not in page
     assert "As clients would see it" in page
     for said in ("canary-acme-tool is enabled", "Nothing was changed"):
         assert said in operator.post(f"{path}enable/", follow=True).content.decode()

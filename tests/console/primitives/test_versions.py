@@ -116,15 +116,15 @@ def test_nothing_of_a_disabled_tool_is_called_served(operator: Client, say: str)
     assert "<th>Last published</th>" in text
     assert "what is served" not in text
     assert "As clients would see it" in text
-    (badge,) = re.findall(r"</code> <span class=\"c-badge c-plain\">not served</span>", text)
+    (badge,) = re.findall(r"</span> <span class=\"c-badge c-plain\">not served</span>", text)
     assert badge
-    assert ">live<" not in text + operator.get(say + version(2)).content.decode()
+    assert ">published<" not in text + operator.get(say + version(2)).content.decode()
 
 
 def test_what_clients_see_is_apart_from_how_the_server_runs_a_tool(operator: Client, say: str):
     text = operator.get(say).content.decode()
     _, _, seen = text.partition("<h2>As clients see it</h2>")
-    seen, _, settings = seen.partition("<h2>How the server runs it</h2>")
+    seen, _, settings = seen.partition("<h2>How it runs</h2>")
     for name in ("Function", "Scopes", "Time limit", "Target time"):
         assert f"<dt>{name}</dt>" in settings
         assert f"<dt>{name}</dt>" not in seen
