@@ -66,8 +66,8 @@
     beside.className = "c-exact";
     beside.textContent = exact(new Date(time.dateTime));
     const head = headOf(time);
-    if (head) head.dataset.zone = zone;
-    if (head || time.closest("dd")) beside.dataset.zone = zone;
+    if (head) head.dataset.timesIn = zone;
+    if (head || time.closest("dd")) beside.dataset.timesIn = zone;
     time.append(beside);
   });
   // On a phone the rows of a list are cards, whose cells are labelled like their columns.

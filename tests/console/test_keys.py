@@ -131,7 +131,7 @@ def test_declaring_a_compromise_first_shows_the_losses(staff: Client, old: str) 
     assert Entry.objects.get(action="key.rotated").facts["compromised"] is True
     page = text(staff.get(KEYS))
     assert '<span class="c-badge c-bad">2</span>' in page
-    assert "No open questions" in text(staff.get("/admin/calls/?outcome=open"))
+    assert "No waiting calls" in text(staff.get("/admin/calls/?outcome=open"))
 
 
 def test_declaring_a_compromise_replaces_only_the_key_named_on_its_page(

@@ -38,6 +38,7 @@ from mcphost.tenants.roles import Permission
 PAYLOAD_VIEWED = "payload.viewed"
 READINGS: Final = frozenset({PAYLOAD_VIEWED, "questions.viewed", "questions.searched"})
 """Actions that change nothing: many in a row are folded."""
+OF_TOKENS: Final = ("token.", "staff_token.")
 MIN_FOLDED: Final = 2
 """Rows that are folded; fewer are shown."""
 
@@ -97,7 +98,9 @@ def _audit_log(
         record_filter=record_filter,
         entries=entries,
         groups=list(grouped(entries)),
-        token_names=token_names(entry.target for entry, _ in entries if _is_of_token(entry)),
+        token_names=token_names(
+            entry.target for entry, _ in entries if entry.action.startswith(OF_TOKENS)
+        ),
         target_urls={entry.id: _target_url(entry, slug, can) for entry, slug in entries},
         older=record_filter.older(page.after),
         newer=record_filter.newer(page.before),
@@ -105,10 +108,6 @@ def _audit_log(
             record_filter, of_all_tenants=platform, names=OF_CHANGES, labels=PRINCIPAL_LABELS
         ),
     )
-
-
-def _is_of_token(entry: EntryView) -> bool:
-    return entry.action.startswith(("token.", "staff_token."))
 
 
 def _target_url(entry: EntryView, slug: str, can: Can) -> str:

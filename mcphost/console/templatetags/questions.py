@@ -119,10 +119,10 @@ _ACTS: Mapping[str, str] = {
     TASK_RETRIED: "The task was retried",
     CALL_CANCELLED: "The call was cancelled",
 }
-_WHAT_REFUSED: Mapping[str, tuple[str, str]] = {
-    STATE_REFUSED: ("request state", "A request state was rejected"),
-    ANSWER_REFUSED: ("answer", "An answer was rejected"),
-    MESSAGE_REFUSED: ("message", "A message was blocked"),
+_WHAT_REFUSED: Mapping[str, str] = {
+    STATE_REFUSED: "A request state was rejected",
+    ANSWER_REFUSED: "An answer was rejected",
+    MESSAGE_REFUSED: "A message was blocked",
 }
 _CLIENT_NOTICES: Mapping[str, str] = {
     STATE_REFUSED: "The client was told only that the state is invalid.",
@@ -298,18 +298,12 @@ def why_refused(entry: EntryView) -> str:
 
 
 @register.filter
-def what_refused(entry: EntryView) -> str:
-    """What was refused, in one word."""
-    return _WHAT_REFUSED[entry.action][0]
-
-
-@register.filter
 def that_refused(entry: EntryView) -> str:
     """What happened, as the beginning of a sentence."""
     key = timeline.key_of(entry)
     if key and entry.action == ANSWER_REFUSED:
         return f"An answer to {key} was rejected"
-    return _WHAT_REFUSED[entry.action][1]
+    return _WHAT_REFUSED[entry.action]
 
 
 @register.filter

@@ -9,6 +9,7 @@ from mcphost.audit.models import Entry, Payload
 from mcphost.audit.records import STATE_REFUSED, Actor
 from mcphost.audit.services import record
 from mcphost.console.records.filters import AREAS
+from mcphost.identity.models import Token
 from tests.console.tenant_data import Things, recorded
 from tests.test_reference import actions
 
@@ -191,3 +192,32 @@ def test_refusals_are_reached_from_calls_and_lead_back(
     assert f'<a href="{listed}" aria-current="true">' in page
     crumbs = page.partition('aria-label="Breadcrumb"')[2].partition("</nav>")[0]
     assert f'<a href="{listed}">' in crumbs
+
+
+def test_the_audit_log_names_a_revoked_token_and_links_it_for_those_who_manage_tokens(
+    owner: Client, operator: Client, acme: Things
+) -> None:
+    token = Token.objects.filter(tenant=acme.tenant).first()
+    assert token is not None
+    by = Actor("user", "1", "ada")
+    record("token.revoked", actor=by, tenant=acme.tenant, target=token.pk, facts={})
+    link = f'<a href="/admin/t/acme/tokens/?at={token.pk}#token-{token.pk}">{token.name}</a>'
+    query = "/admin/t/acme/audit-log/?tool=" + token.pk
+    assert link in owner.get(query).content.decode()
+    page = operator.get(query).content.decode()
+    assert (token.name in page, link in page) == (True, False)
+
+
+def test_the_audit_log_leaves_out_a_target_that_repeats_the_action(
+    owner: Client, acme: Things
+) -> None:
+    record(
+        "questions.viewed",
+        actor=Actor("user", "1", "ada"),
+        tenant=acme.tenant,
+        target="questions",
+        facts={},
+    )
+    page = owner.get("/admin/t/acme/audit-log/").content.decode()
+    assert "Questions viewed" in page
+    assert ">questions<" not in page
