@@ -24,8 +24,9 @@ METHODS: Final = ("get", "post", "put", "patch", "delete")
 _SCHEMAS: Final = "#/components/schemas/"
 _OBJECT_IDS: Final = {"get": "get", "put": "replace", "patch": "update", "delete": "delete"}
 _ABOUT: Final = (
-    "What the console does, for programs. Errors are problems (RFC 9457). Changes need If-Match with "
-    "the ETag that was read. A POST may be repeated with its Idempotency-Key."
+    "Programs can do here what people do in the console. A refused request is answered with a problem that says "
+    "why (RFC 9457). To change what exists, send the ETag that was read as If-Match; to repeat a POST safely, send "
+    "the same Idempotency-Key."
 )
 _PROBLEM: Final[Mapping[str, Any]] = {
     "type": "object",
@@ -239,10 +240,12 @@ def _header_parameters(operation: ApiOperation, method: str) -> Iterator[dict[st
             "description": "The ETag of the object, or * for any.",
         }
     if method == "get" and _is_object(operation):
-        yield {"name": "If-None-Match", "in": "header", "schema": text}
+        about = "An ETag that was read: 304 without a body if nothing changed since."
+        yield {"name": "If-None-Match", "in": "header", "schema": text, "description": about}
     if method == "post":
         key = {"type": "string", "pattern": "^[!-~]{1,255}$"}
-        yield {"name": "Idempotency-Key", "in": "header", "schema": key}
+        about = "A text of your choice. A repeated request with it gets the first response."
+        yield {"name": "Idempotency-Key", "in": "header", "schema": key, "description": about}
 
 
 def _is_object(operation: ApiOperation) -> bool:

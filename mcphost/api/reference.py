@@ -4,6 +4,7 @@ It is the same for all, and has no data of a tenant. Its script sends requests w
 types; the browser keeps it in memory only.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, Final, NamedTuple
@@ -16,6 +17,7 @@ from django.urls import URLPattern
 from mcphost.api.document import METHODS, document
 
 _HTML: Final = "text/html; charset=utf-8"
+_PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
 
 
 class ReferenceField(NamedTuple):
@@ -51,6 +53,25 @@ class ReferenceSection(NamedTuple):
     body: str
     example: str
     answers: Sequence[ReferenceAnswer]
+
+    @property
+    def curl(self) -> str:
+        """The request as a command. What is in capitals is to be replaced."""
+        address = _PLACEHOLDER.sub(lambda match: match[1].upper(), self.path)
+        headers = ["Authorization: Bearer $TOKEN"]
+        headers += [
+            f"{parameter.name}: ETAG"
+            for parameter in self.parameters
+            if parameter.location == "header" and parameter.is_required
+        ]
+        if self.media_type:
+            headers.append(f"Content-Type: {self.media_type}")
+        lines = [f'curl -X {self.method} "$SERVER/api/v1{address}"']
+        lines += [f'-H "{header}"' for header in headers]
+        if self.example:
+            quoted = self.example.replace("'", "'\\''")
+            lines.append(f"--data-raw '{quoted}'")
+        return " \\\n  ".join(lines)
 
 
 class ReferenceSchema(NamedTuple):

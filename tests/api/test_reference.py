@@ -38,3 +38,12 @@ def test_the_page_loads_nothing_from_outside_and_has_no_inline_script() -> None:
     policy = response.headers["Content-Security-Policy"]
     assert "script-src 'self'; style-src 'self'" in policy
     assert "set-cookie" not in {name.lower() for name in response.headers}
+
+
+@pytest.mark.django_db
+def test_each_operation_has_a_command_that_names_what_is_to_be_replaced() -> None:
+    page = Client().get("/api/docs/").content.decode()
+    commands = re.findall(r"<code>(curl -X [^<]+)</code>", page)
+    assert len(commands) == len(ROUTES)
+    assert not any("{" in command.partition("\n")[0] for command in commands)
+    assert all("Authorization: Bearer $TOKEN" in command for command in commands)
