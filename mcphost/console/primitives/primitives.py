@@ -246,19 +246,17 @@ def detail(
         framing=primitive_type is PrimitiveType.TOOL,
         at_row=f"row-{row.id}",
         words=WORDS[primitive_type],
-        purpose=_subtitle(str(offer.listing.get("description") or row.fields.description)),
+        purpose=shorten(
+            str(offer.listing.get("description") or row.fields.description),
+            MAX_SUBTITLE,
+            placeholder=" …",
+        ),
         offer=offer,
         row=row,
         saved=shown_calls(row.id) if primitive_type is PrimitiveType.TOOL else (),
         period_choice=period_choice,
         use=use_page(tenant, row, period_choice, timezone.now()) if reads and row.version else None,
     )
-
-
-def _subtitle(description: str) -> str:
-    """Return the beginning of a description, which stands below the name; the page has all of it."""
-    line, _, more = description.strip().partition("\n")
-    return shorten(f"{line} …" if more else line, MAX_SUBTITLE, placeholder=" …")
 
 
 def _chosen_values(query: QueryDict) -> dict[str, str]:

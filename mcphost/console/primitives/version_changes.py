@@ -60,7 +60,9 @@ def changes(before: VersionRow | None, after: VersionRow) -> list[FieldChange]:
         return differing({}, new)
     old = dict(_values(before))
     return [
-        replace(change, note=_note(old.get(change.label, ""), new.get(change.label, "")))
+        replace(change, note="" if new.get(change.label) else "no longer set")
+        if old.get(change.label)
+        else replace(change, note="not set before")
         for change in differing(old, new)
     ]
 
@@ -72,12 +74,6 @@ def differing(old: Mapping[str, str], new: Mapping[str, str]) -> list[FieldChang
         for label in {**old, **new}
         if old.get(label, "") != new.get(label, "")
     ]
-
-
-def _note(before: str, after: str) -> str:
-    if not before:
-        return "not set before"
-    return "" if after else "no longer set"
 
 
 def compare(before: str, after: str) -> list[ChangedLine]:

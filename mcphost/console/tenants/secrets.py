@@ -201,6 +201,7 @@ def delete(request: SignedInRequest, tenant: Tenant, secret_id: UUID) -> HttpRes
         messages.success(request, f"Secret {secret.name} is deleted.")
         return redirect("admin:secrets", tenant.slug)
     uses = secret_uses(tenant.pk).get(secret.name, ())
+    drafts = ", ".join(f"`{use.name}`" for use in uses if not use.published)
     blockers = [(use.name, url) for use, url in _linked(tenant, uses) if use.published]
     title = f"Delete the secret {secret.name}"
     return show(
@@ -215,16 +216,12 @@ def delete(request: SignedInRequest, tenant: Tenant, secret_id: UUID) -> HttpRes
         blockers=blockers,
         stay="Back to secrets" if blockers else "",
         final=True,
-        points=() if blockers else _lost_with(uses),
-    )
-
-
-def _lost_with(uses: Sequence[SecretUse]) -> Sequence[str]:
-    """Say what is lost with a secret that nothing published uses."""
-    drafts = ", ".join(f"`{use.name}`" for use in uses)
-    return (
-        "Its value cannot be restored. It is masked in responses for one more day, then erased.",
-        f"Named by what is not published: {drafts}." if drafts else "Nothing uses it.",
+        points=()
+        if blockers
+        else (
+            "Its value cannot be restored. It is masked in responses for one more day, then erased.",
+            f"Named by what is not published: {drafts}." if drafts else "Nothing uses it.",
+        ),
     )
 
 
