@@ -213,10 +213,10 @@ def leave_tenant(request: SignedInRequest, slug: str) -> HttpResponseBase:
 
 def _remaining_owners(membership: Membership) -> str:
     """Say who owns a tenant once this member has left."""
-    others = active_owners(membership.tenant_id).exclude(pk=membership.pk).count()
-    if not others and membership.role == Role.OWNER:
+    owners = active_owners(membership.tenant_id).exclude(pk=membership.pk).count()
+    if not owners and membership.role == Role.OWNER:
         return "You are its last owner, and cannot leave: make another member owner first."
-    return f"It has {others or 'no'} {'other ' * (membership.role == Role.OWNER)}owner{'s' * (others != 1)}."
+    return f"It has {owners or 'no'} {'other ' * (membership.role == Role.OWNER)}owner{'s' * (owners != 1)}."
 
 
 def _memberships(user: User) -> QuerySet[Membership]:
