@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final, Generic, TypeVar, cast
 
 from django.core.exceptions import ValidationError
@@ -50,7 +49,9 @@ def page_beside(
     query = cast("QuerySet[M]", listed.rows.annotate(part=part))  # the stubs forget the model
     among = query if listed.among is None else listed.among.annotate(part=part)
     anchor = cursor.removeprefix(_LAST)
-    position = _position(among, anchor)
+    position = None
+    with suppress(ValidationError):  # what is no id names no row
+        position = among.filter(pk=anchor).values_list("part", "created_at").first()
     if cursor and position is None:
         return None
     anchor_part, created_at = position or (0, None)
@@ -72,13 +73,6 @@ def page_beside(
     rows = list(query.order_by("part", "-created_at", "pk")[: limit + 1])
     newer_than = _cursor(rows[0]) if rows and anchor else ""
     return RowPage(rows[:limit], _cursor(rows[limit - 1]) if len(rows) > limit else "", newer_than)
-
-
-def _position(rows: QuerySet[Any], anchor: str) -> tuple[int, datetime] | None:
-    """Return the part and the time of a row; None if there is no such row."""
-    with suppress(ValidationError):  # what is no id names no row
-        return rows.filter(pk=anchor).values_list("part", "created_at").first() if anchor else None
-    return None
 
 
 def _cursor(row: Any) -> str:

@@ -206,17 +206,14 @@ def _message(tenant: UUID, call: UUID, token: str) -> str:
     ]
     for number in sorted({entry.round or 0 for entry in requests}, reverse=True):
         of_round = [entry.id for entry in requests if (entry.round or 0) == number]
-        payloads = records.payloads(of_round, tenant)
-        texts = [_text_of(payloads[id].content, token) for id in of_round if id in payloads]
-        if any(texts):
-            return "\n".join(dict.fromkeys(filter(None, texts)))
+        contents = (payload.content for payload in records.payloads(of_round, tenant).values())
+        questions = [
+            content.get("question") or {} for content in contents if isinstance(content, dict)
+        ]
+        texts = [params["message"] for params in questions if token in params.get("url", "")]
+        if texts:
+            return "\n".join(dict.fromkeys(texts))
     return ""
-
-
-def _text_of(content: object, token: str) -> str:
-    """The text of an input request, by its payload, if its URL has this token."""
-    question = content.get("question", {}) if isinstance(content, dict) else {}
-    return str(question.get("message", "")) if token in str(question.get("url", "")) else ""
 
 
 def confirm(slug: str, token: str, user_id: int, label: str, now: datetime) -> bool:
