@@ -89,7 +89,7 @@ def test_a_version_is_compared_rolled_back_and_published_again(
     page.get_by_role("link", name="Roll back… to version 1").click()
     page.get_by_label("Note").fill("The new title is wrong.")
     page.get_by_role("button", name=re.compile("to version 1$")).click()
-    expect(page.locator(".c-heading code")).to_contain_text("1+")
+    expect(page.locator(".c-heading")).to_contain_text("v1")
     page.get_by_role("link", name="Edit").click()
     page.get_by_label("Note").fill("Right after all.")
     page.get_by_role("button", name="Save and publish").click()
