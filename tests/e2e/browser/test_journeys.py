@@ -93,7 +93,7 @@ def test_a_version_is_compared_rolled_back_and_published_again(
     page.get_by_role("link", name="Edit").click()
     page.get_by_label("Note").fill("Right after all.")
     page.get_by_role("button", name="Save and publish").click()
-    expect(page.get_by_role("row", name="Right after all.")).to_contain_text("3+")
+    expect(page.get_by_role("row", name="Right after all.")).to_contain_text("v3")
 
 
 def test_a_token_is_issued_copied_used_and_revoked(visit: Visit, server: Server) -> None:

@@ -63,7 +63,7 @@ def test_arrow_keys_wrap_around_the_search_results_and_escape_closes_them(page: 
 
 
 def test_list_rows_are_selected_and_opened_by_keyboard(page: Page) -> None:
-    rows = page.locator("tbody tr td:first-child a")
+    rows = page.locator("tbody tr td.c-first b a")
     page.keyboard.press("k")
     expect(rows.last).to_be_focused()
     page.keyboard.press("Escape")
