@@ -1,4 +1,4 @@
-"""How many tokens and connected apps work: those of a tenant, or of one of its members."""
+"""How many tokens and connected apps work: those of a tenant, of one of its members, or of a user."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -34,6 +34,11 @@ def of_member(tenant_id: UUID, user_id: int, now: datetime) -> LiveAccess:
     """Count what acts for a member, and ends with the membership."""
     member = Q(membership__tenant_id=tenant_id, membership__user_id=user_id)
     return _counted(member, member, now)
+
+
+def of_user(user_id: int, now: datetime) -> LiveAccess:
+    """Count what acts for a user, in every tenant."""
+    return _counted(Q(owner_id=user_id), Q(membership__user_id=user_id), now)
 
 
 def _counted(of_token: Q, of_app: Q, now: datetime) -> LiveAccess:

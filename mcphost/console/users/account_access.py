@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from django.utils import timezone
 
 from mcphost.identity import selectors
-from mcphost.identity.live_access import LiveAccess
 from mcphost.identity.oauth import connections
 from mcphost.identity.oauth.connections import ConnectionListing
 from mcphost.identity.selectors import TokenListing
@@ -21,11 +20,6 @@ class AccountAccess:
     tokens: Sequence[TokenListing]
     apps: Sequence[ConnectionListing]
     is_part: bool
-
-    def __str__(self) -> str:
-        """In words, to end a sentence."""
-        least = "at least " if self.is_part else ""
-        return f"{least}{LiveAccess(len(self.tokens), len(self.apps))}"
 
 
 def of_user(user_id: int) -> AccountAccess:

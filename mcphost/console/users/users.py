@@ -14,6 +14,7 @@ from django.db.models import Q
 from django.http import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from mcphost.audit.records import Actor
@@ -36,7 +37,7 @@ from mcphost.console.signin import address_of, not_checked, with_status
 from mcphost.console.users import account_access, account_links, changes
 from mcphost.console.users.account_links import users_crumb
 from mcphost.console.users.changes import PersonFields
-from mcphost.identity import passwords
+from mcphost.identity import live_access, passwords
 from mcphost.identity.account_links import IssuedAccountLink, issue
 from mcphost.identity.attempts import NotCheckedError
 from mcphost.tenants.models import Membership
@@ -209,7 +210,7 @@ def edit(request: SignedInRequest, user_id: int) -> HttpResponseBase:
 
 def _confirm_deactivation(request: SignedInRequest, user: User) -> HttpResponseBase:
     """Ask before a user is shut out. The form that was sent goes on in hidden fields."""
-    name, access = user.get_username(), account_access.of_user(user.pk)
+    name, access = user.get_username(), live_access.of_user(user.pk, timezone.now())
     sent = {key: value for key, value in request.POST.items() if key != "csrfmiddlewaretoken"}
     return show(
         request,
