@@ -172,6 +172,13 @@ class Timeline:
         return tuple(question for round in self.rounds for question in round.questions)
 
     @property
+    def has_ended(self) -> bool:
+        """Whether nothing can continue the call. After a round that was cancelled, its client still can."""
+        if self.state == CANCELLED:
+            return any(act.action in CANCELLATIONS for act in self.acts)
+        return self.state not in (OPEN, UNKNOWN, *GOES_ON)
+
+    @property
     def outcomes(self) -> Mapping[UUID, str]:
         """The outcome of each answer, by the id of its entry."""
         return {

@@ -22,6 +22,8 @@ _HEADERS = {
     "X-Robots-Tag": "noindex",
 }
 
+_STATUS = {"unknown": 404, "ended": 410}
+
 
 @csrf_exempt  # a signed-out user gets the same redirect for every request
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -38,11 +40,16 @@ def _answer_person(request: HttpRequest, slug: str, link: str) -> HttpResponse:
     user, now = request.user, timezone.now()
     assert user.pk is not None
     if request.method == "POST":
-        confirmed = links.confirm(slug, link, user.pk, user.get_username(), now)
+        try:
+            confirmed = links.confirm(slug, link, user.pk, user.get_username(), now)
+        except links.CallEndedError:
+            return _page(request, "ended")
         return _page(request, "done" if confirmed else "unknown")
     confirmation = links.confirmation(slug, link, user.pk, now)
     if confirmation is None:
         return _page(request, "unknown")
+    if confirmation.ended and not confirmation.confirmed:
+        return _page(request, "ended")
     # Only the client can decline; the page after "Do not confirm" explains this.
     return _page(request, "refused" if "refuse" in request.GET else "asked", confirmation)
 
@@ -50,7 +57,7 @@ def _answer_person(request: HttpRequest, slug: str, link: str) -> HttpResponse:
 def _page(
     request: HttpRequest, shown: str, confirmation: links.Confirmation | None = None
 ) -> HttpResponse:
-    status = 404 if shown == "unknown" else 200
+    status = _STATUS.get(shown, 200)
     context = {"shown": shown, "confirmation": confirmation}
     response = render(request, "transport/link.html", context, status=status)
     for name, value in _HEADERS.items():

@@ -76,6 +76,30 @@ def test_a_call_has_a_state_and_each_of_its_input_requests_an_outcome(
     )
 
 
+@pytest.mark.parametrize(
+    ("script", "ended"),
+    [
+        ("start", False),
+        ("ask a", False),
+        ("ask a; back; answer a; start", False),
+        ("ask a; end cancelled", False),
+        ("become_task", False),
+        ("ask a; cancel", True),
+        ("become_task; cancel_task", True),
+        ("start; end", True),
+        ("start; end tool_error", True),
+    ],
+)
+def test_a_call_has_ended_when_no_request_of_its_client_can_continue_it(
+    script: str, ended: bool
+) -> None:
+    assert read(Story().play(script)).has_ended is ended
+
+
+def test_a_call_has_ended_when_its_time_to_answer_is_over() -> None:
+    assert read(Story().play("ask a"), HALF_HOUR).has_ended
+
+
 def test_a_call_with_a_result_is_complete_even_if_an_input_request_was_repeated() -> None:
     found = read(forked())
     assert (found.state, found.expires_at) == ("complete", None)

@@ -48,7 +48,7 @@ class Admin:
         return page
 
     def confirm(self, path: str) -> None:
-        assert "<h1>Confirm for " in self.get(path)
+        assert "<h1>Confirm “" in self.get(path)
         self._ask("POST", path, 200, urlencode({"csrfmiddlewaretoken": self._token}))
 
     def press(self, tenant: str, kind: str, name: str, verb: str) -> None:

@@ -60,7 +60,7 @@ def test_the_asked_user_sees_the_request_and_confirms_it_with_a_post(cast: Cast)
     page = member.get(path)
     assert page.status_code == 200
     for said in (
-        "Confirm for sign_off?",
+        "Confirm “sign_off”?",
         "sign_off",
         "Payment",
         "Ada&#x27;s &lt;client&gt;",
@@ -108,6 +108,79 @@ def test_the_page_shows_the_latest_of_several_input_requests_that_lead_there(cas
     assert "Pay 1000." in page
     assert "And a tip." in page
     assert "Pay 10." not in page
+
+
+def story_of(link: Link, cast: Cast) -> Story:
+    """The record of the link's call, which has started."""
+    story = Story.of(cast.acme.id, "sign_off", at=timezone.now() - timedelta(minutes=10))
+    story.call = story.call._replace(id=link.call)
+    story.start()
+    return story
+
+
+ENDED = {
+    "complete": "ask payment; back; answer payment; start; end",
+    "declined": "ask payment; back; answer payment decline; start; end tool_error",
+    "cancelled by an operator": "ask payment; cancel",
+    "task cancelled by its client": "end deferred; cancel_task",
+}
+GOES_ON = {
+    "no round has ended": "start",
+    "a question is open": "ask payment",
+    "the answer was taken, and a round waits for the page": "ask payment; back; answer payment; start",
+    "the client closed the stream of a round": "end cancelled",
+    "a task goes on later": "end deferred",
+}
+
+
+@pytest.mark.requirement("elicitation.person")
+@pytest.mark.parametrize("script", ENDED.values(), ids=ENDED)
+def test_a_call_that_has_ended_cannot_be_confirmed(cast: Cast, script: str) -> None:
+    link, path = a_link(cast)
+    told(story_of(link, cast).play(script))
+    member = signed_in(cast.member.user)
+    for reply in (member.get(path), member.get(f"{path}?refuse"), member.post(path)):
+        assert reply.status_code == 410
+        assert "Too late to confirm" in reply.content.decode()
+    assert not calls.is_open(link)
+    assert not Entry.objects.filter(action="link.confirmed").exists()
+    assert signed_in(cast.owner.user).post(path).status_code == 404
+
+
+@pytest.mark.parametrize("script", GOES_ON.values(), ids=GOES_ON)
+def test_a_call_that_goes_on_can_be_confirmed(cast: Cast, script: str) -> None:
+    link, path = a_link(cast)
+    told(story_of(link, cast).play(script))
+    member = signed_in(cast.member.user)
+    assert "Confirm “sign_off”?" in member.get(path).content.decode()
+    assert "Thank you" in member.post(path).content.decode()
+    assert calls.is_open(link)
+
+
+def test_a_request_can_be_confirmed_until_its_time_to_answer_is_over(cast: Cast) -> None:
+    link, path = a_link(cast)
+    story = story_of(link, cast)
+    story.expires = timedelta(minutes=11)
+    expires_at = story.at + story.expires
+    told(story.play("ask payment"))
+    page = signed_in(cast.member.user).get(path).content.decode()
+    assert f"{expires_at:%Y-%m-%d %H:%M} UTC" in page
+
+    late_link, late_path = a_link(cast)
+    late = story_of(late_link, cast)
+    late.expires = timedelta(minutes=9)
+    told(late.play("ask payment"))
+    reply = signed_in(cast.member.user).post(late_path)
+    assert (reply.status_code, calls.is_open(late_link)) == (410, False)
+
+
+def test_a_confirmation_stays_known_after_its_call_has_ended(cast: Cast) -> None:
+    link, path = a_link(cast)
+    member = signed_in(cast.member.user)
+    assert "Thank you" in member.post(path).content.decode()
+    told(story_of(link, cast).play("ask payment; back; answer payment; start; end"))
+    assert "You have confirmed this" in member.get(path).content.decode()
+    assert "Thank you" in member.post(path).content.decode()
 
 
 def test_a_link_has_one_spelling(cast: Cast) -> None:

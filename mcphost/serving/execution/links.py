@@ -21,8 +21,10 @@ from django.core.exceptions import PermissionDenied
 from django.db import Error, transaction
 from django.utils import timezone
 
+from mcphost.audit import call_list
 from mcphost.audit import selectors as records
 from mcphost.audit.records import QUESTION_ASKED, Actor
+from mcphost.audit.timeline import Timeline
 from mcphost.calls import links
 from mcphost.calls.links import Link
 from mcphost.catalogue import selectors as catalogue
@@ -72,11 +74,16 @@ class LinkContent(NamedTuple):
     target: str = ""
 
 
+class CallEndedError(Exception):
+    """The call of a link has ended, or its time to answer is over: a confirmation would do nothing."""
+
+
 class Confirmation(NamedTuple):
-    """What a page asks its user to confirm. `confirmed`: this was done before.
+    """What a page asks its user to confirm. `confirmed`: this was done before; `ended`: the call no longer waits.
 
     `title` is that of the target, empty if it is no longer served. `message` is the text of the input request
-    that sent the user here, empty if the record of it has no payload.
+    that sent the user here, empty if the record of it has no payload. `expires_at` is the end of the time to
+    answer; of the link while the call does not wait for an answer.
     """
 
     tenant: TenantSnapshot
@@ -85,6 +92,7 @@ class Confirmation(NamedTuple):
     client: str
     expires_at: datetime
     confirmed: bool
+    ended: bool
     title: str = ""
     message: str = ""
 
@@ -182,13 +190,16 @@ def confirmation(slug: str, token: str, user_id: int, now: datetime) -> Confirma
     tenant, sealed = opened_link
     offering, target = catalogue.offering(tenant.id), sealed.target
     primitive = offering.tools_by_name.get(target) or offering.prompts_by_name.get(target)
+    timeline = _timeline(tenant, sealed, now)
+    waits_until = None if timeline is None else timeline.expires_at
     return Confirmation(
         tenant,
         sealed.key,
         sealed.target,
         sealed.client,
-        datetime.fromtimestamp(sealed.expires_at, UTC),
+        waits_until or datetime.fromtimestamp(sealed.expires_at, UTC),
         links.is_open(_link_of(tenant, sealed)),
+        timeline is not None and timeline.has_ended,
         "" if primitive is None else str(primitive.listing.get("title", "")),
         _message(tenant.id, UUID(sealed.call), token),
     )
@@ -219,15 +230,18 @@ def _message(tenant: UUID, call: UUID, token: str) -> str:
 def confirm(slug: str, token: str, user_id: int, label: str, now: datetime) -> bool:
     """Confirm a link and wake the waiting round. False for a link that is not the user's.
 
-    A second confirmation does nothing.
+    A second confirmation does nothing. Raises CallEndedError if there was none before the call ended.
     """
     opened_link = _open_page_link(slug, token, user_id, now)
     if opened_link is None:
         return False
     tenant, sealed = opened_link
-    until = datetime.fromtimestamp(sealed.expires_at, UTC)
+    link, until = _link_of(tenant, sealed), datetime.fromtimestamp(sealed.expires_at, UTC)
+    timeline = _timeline(tenant, sealed, now)
+    if timeline is not None and timeline.has_ended and not links.is_open(link):
+        raise CallEndedError
     try:
-        confirm_link(_link_of(tenant, sealed), Actor.person(user_id, label), until, now)
+        confirm_link(link, Actor.person(user_id, label), until, now)
     except (PermissionDenied, UnknownTenantError):  # the membership ended meanwhile
         return False
     return True
@@ -284,6 +298,11 @@ def _open_link(
         return None
     good = sealed.kind == kind and sealed.expires_at > now.timestamp()
     return (tenant, sealed) if good else None
+
+
+def _timeline(tenant: TenantSnapshot, sealed: LinkContent, now: datetime) -> Timeline | None:
+    """The timeline of the link's call; None while nothing of it is recorded."""
+    return call_list.call(UUID(sealed.call), frozenset({tenant.id}), now)
 
 
 def _link_of(tenant: TenantSnapshot, sealed: LinkContent) -> Link:

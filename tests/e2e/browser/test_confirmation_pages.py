@@ -41,7 +41,7 @@ def test_a_call_ends_when_a_user_confirms_its_request_on_the_page(
     result = asked(server)
     page = visit("admin")
     page.goto(path_of(result))
-    expect(page.get_by_role("heading", name="Confirm for Sign off?")).to_be_visible()
+    expect(page.get_by_role("heading", name="Confirm “Sign off”?")).to_be_visible()
     expect(page.get_by_text("sign_off").first).to_be_visible()
     page.get_by_role("button", name="Confirm").click()
     expect(page.get_by_role("heading", name="Thank you")).to_be_visible()
