@@ -42,7 +42,7 @@ def _answer_person(request: HttpRequest, slug: str, link: str) -> HttpResponse:
     if request.method == "POST":
         try:
             confirmed = links.confirm(slug, link, user.pk, user.get_username(), now)
-        except links.CallEndedError:
+        except links.LateConfirmationError:
             return _page(request, "ended")
         return _page(request, "done" if confirmed else "unknown")
     confirmation = links.confirmation(slug, link, user.pk, now)

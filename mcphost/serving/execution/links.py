@@ -74,7 +74,7 @@ class LinkContent(NamedTuple):
     target: str = ""
 
 
-class CallEndedError(Exception):
+class LateConfirmationError(Exception):
     """The call of a link has ended, or its time to answer is over: a confirmation would do nothing."""
 
 
@@ -230,7 +230,7 @@ def _message(tenant: UUID, call: UUID, token: str) -> str:
 def confirm(slug: str, token: str, user_id: int, label: str, now: datetime) -> bool:
     """Confirm a link and wake the waiting round. False for a link that is not the user's.
 
-    A second confirmation does nothing. Raises CallEndedError if there was none before the call ended.
+    A second confirmation does nothing. Raises LateConfirmationError if there was none before the call ended.
     """
     opened_link = _open_page_link(slug, token, user_id, now)
     if opened_link is None:
@@ -239,7 +239,7 @@ def confirm(slug: str, token: str, user_id: int, label: str, now: datetime) -> b
     link, until = _link_of(tenant, sealed), datetime.fromtimestamp(sealed.expires_at, UTC)
     timeline = _timeline(tenant, sealed, now)
     if timeline is not None and timeline.has_ended and not links.is_open(link):
-        raise CallEndedError
+        raise LateConfirmationError
     try:
         confirm_link(link, Actor.person(user_id, label), until, now)
     except (PermissionDenied, UnknownTenantError):  # the membership ended meanwhile
