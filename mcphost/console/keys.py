@@ -242,7 +242,7 @@ def salt(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     if not listing.has_salt(tenant.pk):
         messages.info(request, "The salt has already been destroyed.")
         return redirect(back.url)
-    title = f"Destroy the salt of {tenant.title}"
+    title = f"Destroy the salt of “{tenant.title}”"
     form = CloseForm(tenant, *form_input(request))
     under = key_effects.under_key_of_tenant(tenant.pk, timezone.now())
     if request.method == "POST" and form.is_valid():
@@ -262,14 +262,17 @@ def salt(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         back=back.url,
         final=True,
         explanation=(
-            "What clients hold between two requests is sealed with this secret of the tenant. Destroy it only to make "
-            "that unreadable for ever. If a key may be known, ask the platform's staff to rotate it instead; "
-            "to end the tenant, close it."
+            "Clients hold sealed data between two requests, and the tenant's salt is needed to open it. Destroy the "
+            "salt only if that data must become unreadable for good. If a key may have leaked, ask platform staff to "
+            "rotate it instead; to shut the tenant down, close it."
         ),
         points=(
-            f"Lost now: {under}. {LINKS}",
-            "Never again: questions of tools, sessions, tasks, and lists of more than one page.",
-            "Stays: tokens keep working for all else, and calls and the audit log can still be read.",
+            f"{f'Lost at once: {under}.' if under else 'No call, session or task will be lost.'} {LINKS}",
+            (
+                "The tenant will never again be able to ask questions, keep sessions, run tasks, or return lists of more "
+                "than one page."
+            ),
+            "Tokens will keep working for everything else. Calls and the audit log will stay readable.",
         ),
     )
 
