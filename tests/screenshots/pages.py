@@ -159,7 +159,7 @@ SECTIONS: Final[Mapping[str, Sequence[ConsolePage]]] = {
         ),
         P(
             "all-questions-funnel",
-            "What becomes of questions",
+            "Question statistics",
             "all_input_request_funnel",
             "records/funnel.html",
         ),
@@ -374,7 +374,7 @@ SECTIONS: Final[Mapping[str, Sequence[ConsolePage]]] = {
         P("questions-export", "Export questions", "input_requests_export", "records/export.html"),
         P(
             "questions-funnel",
-            "What becomes of questions",
+            "Question statistics",
             "input_request_funnel",
             "records/funnel.html",
         ),
