@@ -130,7 +130,7 @@ def compromise(request: SignedInRequest) -> HttpResponseBase:
             f"The key {made} is active. What was sealed with {named} is refused: the old key no longer opens "
             "anything."
         ),
-        title=f"Rotate the key {active} as compromised" if active else "Rotate as compromised",
+        title=f"Rotate the key “{active}” as compromised" if active else "Rotate as compromised",
         form=CompromiseForm(shown_key, under, *form_input(request)) if shown_key else None,
         bound={"replaces": shown_key},
         verb="Rotate the key at once",
@@ -198,10 +198,10 @@ def retire(request: SignedInRequest, key_id: str) -> HttpResponseBase:
         lambda: lifecycle.retire(row.id, actor(request), was=query_text(request.POST, "was")),
         refusal=_refusal(row, KeyVerb.RETIRE),
         done=lambda made: done,
-        title=f"Retire the key {row.id}",
+        title=f"Retire the key “{row.id}”",
         bound={"was": row.state.value},
         key=row.id,
-        verb=f"Retire the key {row.id}",
+        verb=f"Retire the key “{row.id}”",
         final=True,
         points=consequences,
     )
@@ -223,9 +223,9 @@ def destroy(request: SignedInRequest, key_id: str) -> HttpResponseBase:
         done=lambda made: (
             f"{row.id} is destroyed: its secret is erased. Nothing in progress was sealed with it."
         ),
-        title=f"Destroy the key {row.id}",
+        title=f"Destroy the key “{row.id}”",
         key=row.id,
-        verb=f"Destroy the key {row.id}",
+        verb=f"Destroy the key “{row.id}”",
         final=True,
         points=(
             f"It is retired and opens nothing already. {depends}",
