@@ -26,7 +26,7 @@ from mcphost.console.purposes import PURPOSES
 from mcphost.console.signin import may_enter
 from mcphost.console.site import site
 from mcphost.identity.oauth.addresses import public_url
-from mcphost.tenants.access import permissions, require, tenant_for
+from mcphost.tenants.access import permissions, require, tenant_for, visible_tenants
 from mcphost.tenants.errors import InvalidError, UnknownTenantError
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
@@ -59,8 +59,9 @@ def of_tenant(permission: Permission) -> Callable[[View], View]:
                 request.tenant = tenant_for(request.user, slug, permission)
                 return view(request, request.tenant, **rest)
             except (PermissionDenied, UnknownTenantError):
-                vars(request).pop("tenant", None)  # its title and menu are not for this user
-                return refuse(request)
+                # Without a tenant if the right was lost since: its title and menu may be lost, too.
+                lost = vars(request).pop("tenant", None)
+                return refuse(request, slug if lost is None else "")
 
         guarded.permission = permission  # type: ignore[attr-defined]  # the tests walk by it
         return guarded
@@ -171,15 +172,22 @@ def _purpose(request: HttpRequest) -> str:
     return "" if match is None else PURPOSES.get(match.url_name or "", "")
 
 
-def refuse(request: SignedInRequest) -> TemplateResponse:
-    """Return the page for 403: the same for what does not exist and what the user may not see."""
+def refuse(request: SignedInRequest, slug: str = "") -> TemplateResponse:
+    """Return the page for 403: the same for what does not exist and what the user may not see.
+
+    It has the title and menu of the tenant with this slug only if the user may see the tenant.
+    """
+    tenant = visible_tenants(request.user).filter(slug=slug).first()
+    if tenant is not None:
+        request.tenant = tenant
     return show(
         request,
         "refused.html",
-        "No access",
+        "Page not available",
         status=403,
         purpose="This page does not exist, or you have no access to it.",
         enters=may_enter(request.user),
+        needs_role=not request.user.is_staff,
     )
 
 

@@ -18,10 +18,7 @@ from mcphost.tasks import listing as tasks
 from mcphost.vault.listing import KeyRow
 from mcphost.vault.states import KeyState
 
-LINKS = (
-    "Links that were given out to confirm or call back are kept nowhere, and so not counted: "
-    "they stop working, too."
-)
+LINKS = "Links for confirmations and callbacks will stop working, too. They are not stored, so they cannot be counted."
 
 
 @dataclass(frozen=True, slots=True)

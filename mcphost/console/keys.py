@@ -130,7 +130,7 @@ def compromise(request: SignedInRequest) -> HttpResponseBase:
             f"The key {made} is active. What was sealed with {named} is refused: the old key no longer opens "
             "anything."
         ),
-        title=f"Rotate the key {active} as compromised" if active else "Rotate as compromised",
+        title=f"Rotate the key “{active}” as compromised" if active else "Rotate as compromised",
         form=CompromiseForm(shown_key, under, *form_input(request)) if shown_key else None,
         bound={"replaces": shown_key},
         verb="Rotate the key at once",
@@ -198,10 +198,10 @@ def retire(request: SignedInRequest, key_id: str) -> HttpResponseBase:
         lambda: lifecycle.retire(row.id, actor(request), was=query_text(request.POST, "was")),
         refusal=_refusal(row, KeyVerb.RETIRE),
         done=lambda made: done,
-        title=f"Retire the key {row.id}",
+        title=f"Retire the key “{row.id}”",
         bound={"was": row.state.value},
         key=row.id,
-        verb=f"Retire the key {row.id}",
+        verb=f"Retire the key “{row.id}”",
         final=True,
         points=consequences,
     )
@@ -223,9 +223,9 @@ def destroy(request: SignedInRequest, key_id: str) -> HttpResponseBase:
         done=lambda made: (
             f"{row.id} is destroyed: its secret is erased. Nothing in progress was sealed with it."
         ),
-        title=f"Destroy the key {row.id}",
+        title=f"Destroy the key “{row.id}”",
         key=row.id,
-        verb=f"Destroy the key {row.id}",
+        verb=f"Destroy the key “{row.id}”",
         final=True,
         points=(
             f"It is retired and opens nothing already. {depends}",
@@ -242,7 +242,7 @@ def salt(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     if not listing.has_salt(tenant.pk):
         messages.info(request, "The salt has already been destroyed.")
         return redirect(back.url)
-    title = f"Destroy the salt of {tenant.title}"
+    title = f"Destroy the salt of “{tenant.title}”"
     form = CloseForm(tenant, *form_input(request))
     under = key_effects.under_key_of_tenant(tenant.pk, timezone.now())
     if request.method == "POST" and form.is_valid():
@@ -262,14 +262,17 @@ def salt(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         back=back.url,
         final=True,
         explanation=(
-            "What clients hold between two requests is sealed with this secret of the tenant. Destroy it only to make "
-            "that unreadable for ever. If a key may be known, ask the platform's staff to rotate it instead; "
-            "to end the tenant, close it."
+            "Clients hold sealed data between two requests, and the tenant's salt is needed to open it. Destroy the "
+            "salt only if that data must become unreadable for good. If a key may have leaked, ask platform staff to "
+            "rotate it instead; to shut the tenant down, close it."
         ),
         points=(
-            f"Lost now: {under}. {LINKS}",
-            "Never again: questions of tools, sessions, tasks, and lists of more than one page.",
-            "Stays: tokens keep working for all else, and calls and the audit log can still be read.",
+            f"{f'Lost at once: {under}.' if under else 'No call, session or task will be lost.'} {LINKS}",
+            (
+                "The tenant will never again be able to ask questions, keep sessions, run tasks, or return lists of more "
+                "than one page."
+            ),
+            "Tokens will keep working for everything else. Calls and the audit log will stay readable.",
         ),
     )
 

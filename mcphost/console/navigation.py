@@ -53,7 +53,15 @@ PLATFORM_PAGES = (
     ("Status", "monitor_heart", "status", Permission.MANAGE_TENANT),
 )
 
-LISTED_UNDER: Mapping[str, str] = {"refusals": "calls", "all_refusals": "all_calls"}
+LISTED_UNDER: Mapping[str, str] = {
+    "refusals": "calls",
+    "all_refusals": "all_calls",
+    "payload": "calls",
+    "payload_erase": "calls",
+    "salt": "settings",
+    "close": "settings",
+    "password_change": "you",
+}
 """Pages without an item of their own, by their names: the item that is highlighted on them."""
 
 Group = dict[str, Any]
@@ -96,7 +104,7 @@ def menu(request: HttpRequest) -> Menu:
     here: Tenant | None = getattr(request, "tenant", None)
     if here is None and len(tenants) == 1:
         here = tenants[0]
-    own = [_item("Your access", "badge", reverse("admin:you"), request)]
+    own = [_item("Your access", "badge", reverse("admin:you"), request, "you")]
     if may_enter(user):
         own.insert(0, _item("Dashboard", "home", reverse("admin:index"), request))
     groups = [_group("", own)]

@@ -45,9 +45,11 @@
   const rowOf = (html) => {
     const holder = document.createElement("template");
     holder.innerHTML = html;
-    const row = holder.content.querySelector("tr");
+    return holder.content.querySelector("tr");
+  };
+  const dress = (row) => {
+    row.classList.add("c-fresh");
     document.dispatchEvent(new CustomEvent("console:added", { detail: row }));
-    return row;
   };
   const shown = (call) => body && body.querySelector(`tr[data-${KEY}="${CSS.escape(call)}"]`);
   const isNew = (call) => !BY_ID || !body || !body.rows.length || call > body.rows[0].dataset[KEY];
@@ -59,8 +61,8 @@
   const put = (old, row) => {
     if (isBusy(old)) { held.set(old.dataset[KEY], row); return; }
     held.delete(old.dataset[KEY]);
-    row.classList.add("c-fresh");
     old.replaceWith(row);
+    dress(row);
   };
   const isCalm = () => !paused && !isGap && body && isFirst && !isBusy(body)
     && body.getBoundingClientRect().top >= 0;
@@ -68,7 +70,7 @@
   const insert = () => {
     const rows = [...arrived.values()];
     arrived.clear();
-    rows.forEach((row) => { row.classList.add("c-fresh"); body.prepend(row); });
+    rows.forEach((row) => { body.prepend(row); dress(row); });
     [...body.rows].slice(MOST_ROWS).forEach((row) => { if (!isBusy(row)) row.remove(); });
   };
   const announce = () => {

@@ -56,7 +56,7 @@
   // The head of the column whose value is this time, not of one that mentions a time.
   const headOf = (time) => {
     const cell = time.closest("td:not(.c-brief)");
-    const heads = cell?.closest("table")?.tHead?.rows[0].cells;  // a new row of a live list is in no table yet
+    const heads = cell?.closest("table").tHead?.rows[0].cells;
     if (heads?.length !== cell?.parentElement.cells.length) return null;
     return cell?.textContent.trimStart().startsWith(time.textContent.trim()) ? heads[cell.cellIndex] : null;
   };

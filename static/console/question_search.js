@@ -36,9 +36,9 @@
     const holder = document.createElement("template");
     holder.innerHTML = html;
     const row = holder.content.querySelector("tr");
-    document.dispatchEvent(new CustomEvent("console:added", { detail: row }));
     row.querySelectorAll(".c-said").forEach(mark);
     body.append(row);
+    document.dispatchEvent(new CustomEvent("console:added", { detail: row }));
   };
   const send = async (tries) => {
     const fields = new FormData(form);

@@ -184,7 +184,11 @@ def test_an_owner_destroys_the_salt_by_typing_the_slug(cast: Cast, owner: Client
     tenant = cast.acme.id
     ensure_tenant(tenant)
     assert SALT in text(owner.get("/admin/t/acme/settings/"))
-    assert "Lost now: no waiting calls, no open sessions and no tasks." in text(owner.get(SALT))
+    assert "No call, session or task will be lost." in text(owner.get(SALT))
+    a_task(tenant, request="mcps1.k1.abc")
+    page = text(owner.get(SALT))
+    assert "Lost at once: " in page
+    assert "1 task." in page
     assert "This is not the tenant's slug." in text(owner.post(SALT, {"slug": "globex"}))
     assert TenantSecret.objects.get(tenant=tenant).wrapped_salt
     assert owner.post(SALT, {"slug": "acme"})["Location"] == "/admin/t/acme/settings/"

@@ -87,3 +87,33 @@ def test_a_refused_form_leads_back_to_the_page_that_sent_it_and_to_no_other_serv
         text = page.content.decode()
         assert (f'href="{sender}"' in text) is is_led
         assert ("Open the form again" in text) is is_led
+
+
+@pytest.mark.django_db
+def test_a_refused_page_keeps_the_menu_of_a_tenant_that_the_user_may_see(
+    auditor: Client, stranger: Client, acme: Things
+) -> None:
+    refused, foreign = (each.get("/admin/t/acme/settings/") for each in (auditor, stranger))
+    assert refused.status_code == foreign.status_code == 403
+    assert refused.context["menu"].here == refused.context["tenant"]
+    assert refused.context["tenant"].pk == acme.tenant
+    assert foreign.context["tenant"] is None
+    assert "for a role that includes it" in refused.content.decode()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("path", "item"),
+    [
+        ("/admin/t/acme/payloads/{entry}/erase/", "/admin/t/acme/calls/"),
+        ("/admin/t/acme/close/", "/admin/t/acme/settings/"),
+        ("/admin/t/acme/refusals/", "/admin/t/acme/calls/"),
+        ("/admin/password/", "/admin/you/"),
+    ],
+)
+def test_a_page_without_an_item_of_its_own_highlights_the_one_that_leads_to_it(
+    owner: Client, acme: Things, path: str, item: str
+) -> None:
+    menu = owner.get(path.format(entry=acme.entry)).context["menu"]
+    active = [each["link"] for group in menu.groups for each in group["items"] if each["active"]]
+    assert active == [item]

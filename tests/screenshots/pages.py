@@ -159,7 +159,7 @@ SECTIONS: Final[Mapping[str, Sequence[ConsolePage]]] = {
         ),
         P(
             "all-questions-funnel",
-            "What becomes of questions",
+            "Question statistics",
             "all_input_request_funnel",
             "records/funnel.html",
         ),
@@ -206,7 +206,7 @@ SECTIONS: Final[Mapping[str, Sequence[ConsolePage]]] = {
             "primitives/tenant_file.html",
             compare_file,
         ),
-        P("salt", "New salt", "salt", CONFIRM),
+        P("salt", "Destroy the salt", "salt", CONFIRM),
         P("functions", "Granted functions", "functions", "primitives/functions.html"),
         P("secrets", "Secrets", "secrets", "tenants/secrets.html"),
         P("secret-new", "New secret", "secret_add", "tenants/secret_form.html"),
@@ -374,7 +374,7 @@ SECTIONS: Final[Mapping[str, Sequence[ConsolePage]]] = {
         P("questions-export", "Export questions", "input_requests_export", "records/export.html"),
         P(
             "questions-funnel",
-            "What becomes of questions",
+            "Question statistics",
             "input_request_funnel",
             "records/funnel.html",
         ),
@@ -442,7 +442,14 @@ SECTIONS: Final[Mapping[str, Sequence[ConsolePage]]] = {
         P("confirm-request", "Confirm a tool's request", "done", "transport/link.html"),
         P("api-reference", "API reference", "/api/docs/", "api/reference.html"),
         P("not-found", "Not found", "/admin/unknown/", "refused.html", status=404),
-        P("no-access", "No access", "settings", "refused.html", user="auditor", status=403),
+        P(
+            "no-access",
+            "Page not available",
+            "settings",
+            "refused.html",
+            user="auditor",
+            status=403,
+        ),
         P(
             "not-found-signed-out",
             "Not found, without a sign-in",

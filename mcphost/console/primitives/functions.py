@@ -129,7 +129,7 @@ def _confirm_revocation(
     request: SignedInRequest, tenant: Tenant, references: list[str], back: str
 ) -> HttpResponseBase:
     """Ask before functions are taken from a tenant: what is registered with them ends."""
-    named = references[0][:200] if len(references) == 1 else f"{len(references)} functions"
+    named = f"“{references[0][:200]}”" if len(references) == 1 else f"{len(references)} functions"
     rows = {row.reference: row for row in selectors.functions(tenant.pk)}
     uses = [
         use.name

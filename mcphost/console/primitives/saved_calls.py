@@ -94,11 +94,11 @@ def delete(
         return show(
             request,
             "confirm.html",
-            f"Delete the saved call {saved.name}",
+            f"Delete the saved call “{saved.name}”",
             page_of(tenant, "tools", "Tools"),
             Crumb(row.name, _page_of(tenant, row.id)),
             explanation=f"“{saved.name}” is deleted, with its arguments and answers. The records of its runs stay.",
-            verb=f"Delete the saved call {saved.name}",
+            verb=f"Delete the saved call “{saved.name}”",
             final=True,
             back=_page_of(tenant, row.id),
         )

@@ -50,7 +50,7 @@ def announce(
     return show(
         request,
         "confirm.html",
-        f"Notify subscribers of {row.name}",
+        f"Notify subscribers of “{row.name}”",
         page_of(tenant, words.listing.removeprefix("admin:"), words.title),
         Crumb(row.name, back),
         form=form,

@@ -195,8 +195,8 @@ def roll_back(
 def _roll_back_title(row: PrimitiveRow, restored: VersionRow) -> str:
     """Name the version: one that is newer than the served one is not rolled back to."""
     if row.version_number < restored.number:
-        return f"Serve version {restored.number} of {row.name}"
-    return f"Roll back {row.name} to version {restored.number}"
+        return f"Serve version {restored.number} of “{row.name}”"
+    return f"Roll back “{row.name}” to version {restored.number}"
 
 
 def _differences(row: PrimitiveRow, restored: VersionRow) -> Sequence[FieldChange]:
@@ -258,7 +258,7 @@ def move(
         *_trials_of(row),
         *_under_way(row, going_on=False),
     ]
-    return _confirm(request, row, f"{title} {row.name}", points)
+    return _confirm(request, row, f"{title} “{row.name}”", points)
 
 
 @of_tenant(Permission.EDIT_TOOLS)
@@ -283,7 +283,7 @@ def delete(
     return _confirm(
         request,
         row,
-        f"Delete the {WORDS[primitive_type].singular} {row.name}",
+        f"Delete the {WORDS[primitive_type].singular} “{row.name}”",
         [
             f"`{row.name}` and all its versions are deleted.",
             *_recent_use(request, row),

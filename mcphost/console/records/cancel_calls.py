@@ -97,7 +97,7 @@ def cancel(request: SignedInRequest, tenant: Tenant, call_id: UUID) -> HttpRespo
     return show(
         request,
         "confirm.html",
-        f"Cancel the call of {timeline.entries[0].target}",
+        f"Cancel the call of “{timeline.entries[0].target}”",
         listed,
         form=form,
         verb="Cancel the call",

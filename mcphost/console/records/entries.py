@@ -144,7 +144,7 @@ def payload(request: SignedInRequest, tenant: Tenant, entry_id: UUID) -> HttpRes
     )
 
 
-_CONTENT: Final = "the arguments and the result of a call"
+_CONTENT: Final = "the content recorded with this entry (arguments, a result, or both) of a call"
 _CONTENTS: Final[Mapping[str, str]] = {
     QUESTION_ASKED: "a question",
     ANSWER_RECEIVED: "an answer to a question",
@@ -165,17 +165,17 @@ def erase(request: SignedInRequest, tenant: Tenant, entry_id: UUID) -> HttpRespo
     return show(
         request,
         "confirm.html",
-        f"Erase a payload of {entry.target}",
+        f"Erase a payload of “{entry.target}”",
         page_of(tenant, "calls", "Calls"),
         back,
         final=True,
         points=(
             (
-                f"Erased from this server: {_CONTENTS.get(entry.action, _CONTENT)} of `{entry.target}`, recorded at "
+                f"This will erase from this server: {_CONTENTS.get(entry.action, _CONTENT)} of `{entry.target}`, recorded at "
                 f"{entry.at:%Y-%m-%d %H:%M:%S} UTC."
             ),
-            "No auditor can read it any more, and no search finds it.",
-            "The entry itself stays, and the hash that proves what it was.",
+            "No auditor will be able to read it, and no search will find it.",
+            "The entry stays, and its commitment: the keyed checksum that shows whether the content was changed.",
         ),
         verb="Erase the payload",
         back=back.url,

@@ -32,7 +32,7 @@ from mcphost.tenants.selectors import slugs
 MAX_ROWS: Final = 50
 WIDTH: Final = 200
 """Width of a whole bar."""
-TITLE: Final = "What became of questions"
+TITLE: Final = "Question statistics"
 NONE_ENDED: Final = "\N{EN DASH}"
 USUAL: Final = ("answered", "declined", "cancelled", "expired", "open")
 """The columns that the table always has. The others are there if they count anything."""

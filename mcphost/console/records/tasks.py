@@ -166,7 +166,7 @@ def _confirm_and_do(
         return show(
             request,
             "confirm.html",
-            f"{act.title} of {listed_task.tool}",
+            f"{act.title} of “{listed_task.tool}”",
             page_of(tenant, "tasks", "Tasks"),
             form=form,
             final=act.reasoned,

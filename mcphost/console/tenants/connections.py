@@ -28,7 +28,7 @@ WHAT_ENDS: Final = (
 
 def disconnection(connection: ConnectionListing) -> str:
     """Return the name of the action that ends a connection."""
-    return f"Disconnect the app {connection.client}"
+    return f"Disconnect the app “{connection.client}”"
 
 
 def with_meanings(

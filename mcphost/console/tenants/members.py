@@ -268,7 +268,7 @@ def remove(request: SignedInRequest, tenant: Tenant, user_id: int) -> HttpRespon
     return show(
         request,
         "confirm.html",
-        f"Remove the member {name}",
+        f"Remove the member “{name}”",
         page_of(tenant, "members", "Members"),
         final=True,
         points=(
@@ -281,7 +281,7 @@ def remove(request: SignedInRequest, tenant: Tenant, user_id: int) -> HttpRespon
             "Calls and the audit log keep the name. To return, they need a new invitation.",
         ),
         links=[("Tokens of service accounts", reverse("admin:tokens", args=[tenant.slug]))],
-        verb=f"Remove the member {name}",
+        verb=f"Remove the member “{name}”",
         back=reverse("admin:members", args=[tenant.slug]),
     )
 

@@ -29,12 +29,10 @@ _PLACES = {
     "body": "body",
 }
 _NAME_HINT = (
-    "How tools refer to it, such as weather_key: lower-case letters, digits and underscores. It "
-    "cannot be changed."
+    "How tools refer to it, such as weather_key: lower-case letters, digits and underscores. The name "
+    "cannot be changed later."
 )
-_VALUE_HINT = (
-    f"{VALUE_LEAST} to {VALUE_LIMIT} characters. It is stored encrypted and never shown again."
-)
+_VALUE_HINT = f"{VALUE_LEAST} to {VALUE_LIMIT:,} characters; stored encrypted, never shown again."
 _HOSTS_HINT = (
     "The only hosts that it is sent to, one per line: exact names such as api.example.com, with a "
     "port if that is not 443."
@@ -42,8 +40,8 @@ _HOSTS_HINT = (
 
 
 _WIDER_HINT = (
-    "Required to add a host or a part of the request: only who knows the secret may send it elsewhere. "
-    f"Saving replaces the stored value by this one. Left empty, the stored value stays. {_VALUE_HINT}"
+    "Leave empty to keep the stored value. Required, even if it is the same, when you add a host or a part of the "
+    f"request: only someone who knows the secret may have it sent elsewhere. {_VALUE_HINT}"
 )
 
 
@@ -80,7 +78,7 @@ class SecretForm(RulesForm):
 class EditForm(RulesForm):
     """Other hosts and parts of requests; with the value, if any was added."""
 
-    value = _value("Value (replaces the stored one)", _WIDER_HINT)
+    value = _value("New value", _WIDER_HINT)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -202,25 +200,29 @@ def delete(request: SignedInRequest, tenant: Tenant, secret_id: UUID) -> HttpRes
         return redirect("admin:secrets", tenant.slug)
     uses = secret_uses(tenant.pk).get(secret.name, ())
     drafts = ", ".join(f"`{use.name}`" for use in uses if not use.published)
-    blockers = [(use.name, url) for use, url in _linked(tenant, uses) if use.published]
-    title = f"Delete the secret {secret.name}"
+    blockers = [
+        (f"{WORDS[use.primitive_type].singular.capitalize()} {use.name}", url)
+        for use, url in _linked(tenant, uses)
+        if use.published
+    ]
+    title = f"Delete the secret “{secret.name}”"
     return show(
         request,
         "confirm.html",
-        title if not blockers else f"The secret {secret.name} cannot be deleted yet",
+        title if not blockers else f"The secret “{secret.name}” cannot be deleted yet",
         page_of(tenant, "secrets", "Secrets"),
         form=form,
         verb=title,
         back=reverse("admin:secrets", args=[tenant.slug]),
-        blocked="It is in use. Disable what uses it, or use another secret there, first:",
+        blocked="It is still in use. First disable these, or give them another secret:",
         blockers=blockers,
         stay="Back to secrets" if blockers else "",
         final=True,
         points=()
         if blockers
         else (
-            "Its value cannot be restored. It is masked in responses for one more day, then erased.",
-            f"Named by what is not published: {drafts}." if drafts else "Nothing uses it.",
+            "Its value cannot be restored. It will stay masked in responses for one more day, and then be erased.",
+            f"Not published, but still naming it: {drafts}." if drafts else "Nothing uses it.",
         ),
     )
 
@@ -244,10 +246,10 @@ def _back(request: SignedInRequest, tenant: Tenant, name: str) -> HttpResponseBa
 
 
 def _from_now_on(tenant: Tenant, secret: SecretRow) -> str:
-    """Say what a rotation changes, and when."""
+    """Say what uses a secret, and for how long its old value matters."""
     names = ", ".join(f"`{use.name}`" for use in secret_uses(tenant.pk).get(secret.name, ()))
-    used = f" Used from the next call by {names}." if names else " Nothing uses it yet."
-    return f"{used} The old value is masked in responses for one more day."
+    used = f" Used by {names}." if names else " Nothing uses it yet."
+    return f"{used} The old value stays masked in responses for one more day."
 
 
 def _secret(tenant: Tenant, secret_id: UUID) -> SecretRow:

@@ -101,7 +101,7 @@ def remove(request: SignedInRequest, tenant: Tenant, account_id: UUID) -> HttpRe
     return show(
         request,
         "confirm.html",
-        f"Remove the service account {account.name}",
+        f"Remove the service account “{account.name}”",
         page_of(tenant, "service_accounts", TITLE),
         final=True,
         points=(
@@ -109,7 +109,7 @@ def remove(request: SignedInRequest, tenant: Tenant, account_id: UUID) -> HttpRe
             f"{_tokens(account.live_tokens)} Last used: {last_use}.",
             "The name is never used again; calls and the audit log keep it.",
         ),
-        verb=f"Remove the service account {account.name}",
+        verb=f"Remove the service account “{account.name}”",
         back=reverse("admin:service_accounts", args=[tenant.slug]),
     )
 

@@ -291,7 +291,7 @@ def _locked(request: SignedInRequest, tenant: Tenant) -> Tenant:
 @of_tenant(Permission.MANAGE_TENANT)
 def close(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     """Close a tenant for good, confirmed by its slug."""
-    title = f"Close the tenant {tenant.title}"
+    title = f"Close the tenant “{tenant.title}”"
     form = CloseForm(tenant, *form_input(request))
     if request.method == "POST" and form.is_valid():
         services.close_tenant(tenant.pk, actor=actor(request))

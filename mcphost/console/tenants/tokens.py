@@ -340,12 +340,12 @@ def revoke(request: SignedInRequest, tenant: Tenant, token_id: str) -> HttpRespo
     return show(
         request,
         "confirm.html",
-        f"Revoke the token {token.name}",
+        f"Revoke the token “{token.name}”",
         page,
         form=RevocationForm() if selectors.has_line(token_id) else None,
         final=True,
         points=revocation(token, f"The token “{token.name}” of {token.owner}"),
-        verb=f"Revoke the token {token.name}",
+        verb=f"Revoke the token “{token.name}”",
         back=page.url,
         at_row=f"token-{token_id}",
     )

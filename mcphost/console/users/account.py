@@ -147,12 +147,12 @@ def revoke(request: SignedInRequest, token_id: str) -> HttpResponseBase:
     return show(
         request,
         "confirm.html",
-        f"Revoke the token {token.name}",
+        f"Revoke the token “{token.name}”",
         _here(),
         form=RevocationForm() if selectors.has_line(token_id) else None,
         final=True,
         points=revocation(token, f"Your token “{token.name}” for {_title(token.tenant)}"),
-        verb=f"Revoke the token {token.name}",
+        verb=f"Revoke the token “{token.name}”",
         back=_here().url,
     )
 
@@ -195,7 +195,7 @@ def leave_tenant(request: SignedInRequest, slug: str) -> HttpResponseBase:
     return show(
         request,
         "confirm.html",
-        f"Leave {tenant.title}",
+        f"Leave “{tenant.title}”",
         _here(),
         final=True,
         points=(
@@ -206,7 +206,7 @@ def leave_tenant(request: SignedInRequest, slug: str) -> HttpResponseBase:
             ),
             "Calls and the audit log keep your name. To return, you need a new invitation.",
         ),
-        verb=f"Leave {tenant.title}",
+        verb=f"Leave “{tenant.title}”",
         back=_here().url,
     )
 

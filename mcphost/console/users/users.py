@@ -215,7 +215,7 @@ def _confirm_deactivation(request: SignedInRequest, user: User) -> HttpResponseB
     return show(
         request,
         "confirm.html",
-        f"Deactivate the user {name}",
+        f"Deactivate the user “{name}”",
         users_crumb(user),
         bound={**sent, CONFIRMED: "on"},
         points=(
@@ -223,7 +223,7 @@ def _confirm_deactivation(request: SignedInRequest, user: User) -> HttpResponseB
             f"What acts as `{name}` stops working: {access}.",
             "Roles, tokens and apps are kept: all work again once the user is active.",
         ),
-        verb=f"Deactivate the user {name}",
+        verb=f"Deactivate the user “{name}”",
         back=reverse("admin:user", args=[user.pk]),
     )
 

@@ -358,7 +358,7 @@ def _keys(facts: PlatformFacts) -> Iterator[str]:
 
 
 def _writer(facts: PlatformFacts) -> Iterator[str]:
-    text = "nothing waits"
+    text = "no records waiting"
     if waiting := _sum(facts, "writer", "waiting"):
         lag = _seconds(_maximum(facts, "writer", "lag"))
         text = f"{waiting:.0f} submissions wait, the oldest for {lag}"
@@ -539,7 +539,7 @@ _LINES: Final[Mapping[str, LineRow]] = {
     "verification": ("Verification", _verification),
     "event_loop": (
         "Event loops",
-        lambda facts: [f"at most {_seconds(_maximum(facts, 'loop', 'lag'))} late"],
+        lambda facts: [f"longest delay: {_seconds(_maximum(facts, 'loop', 'lag'))}"],
         Rule(
             ("loop", "lag"),
             _lag_limit,
@@ -550,7 +550,9 @@ _LINES: Final[Mapping[str, LineRow]] = {
     ),
     "change_log": (
         "Change log",
-        lambda facts: [f"read at least every {_seconds(_maximum(facts, 'change_log', 'pause'))}"],
+        lambda facts: [
+            f"longest time between reads: {_seconds(_maximum(facts, 'change_log', 'pause'))}"
+        ],
         Rule(
             ("change_log", "pause"),
             SILENT_SECONDS,

@@ -389,6 +389,7 @@ def test_each_figure_of_what_became_of_questions_leads_to_exactly_those(
         assert len(links) > 10
         for url, figure in links:
             assert len(rows(client, unescape(url))) == int(figure), url
+        assert "Questions of trials in the console are not counted." in page.content.decode()
         whole = page.context["whole"]
         assert sum(whole.counts) == whole.row.input_requests
     assert len(rows(operator, f"{PAGE}?counted=24h")) == 7

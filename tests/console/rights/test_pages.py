@@ -138,7 +138,11 @@ def _stored(acme: Things) -> tuple[object, ...]:
 def _is_refused(page: Any) -> bool:
     """Whether the page is that of a tenant that does not exist."""
     context = page.context
-    return (page.status_code, context["title"], context["tenant"]) == (403, "No access", None)
+    return (page.status_code, context["title"], context["tenant"]) == (
+        403,
+        "Page not available",
+        None,
+    )
 
 
 @pytest.mark.parametrize("change", CHANGES)

@@ -109,7 +109,7 @@ def test_closing_a_tenant_requires_its_slug_and_keeps_its_history(owner: Client)
 
 def test_the_page_that_closes_a_tenant_says_what_ends_and_what_stays(owner: Client) -> None:
     page = owner.get("/admin/t/acme/close/").content.decode()
-    assert "<h1>Close the tenant Acme</h1>" in page
+    assert "<h1>Close the tenant “Acme”</h1>" in page
     assert "http://testserver/t/acme/mcp</code> stops answering at once" in page
     assert re.search(r"What stops working: \d+ live tokens and no connected apps\.", page)
     assert "no waiting calls, no open sessions and no tasks" in page

@@ -61,7 +61,7 @@ def test_deactivating_a_user_announces_a_change_for_the_users_tokens(
     path = path_of(cast.operator.user)
     before = Change.objects.count()
     confirmation = staff.post(path, {"first_name": "Olga"})
-    assert confirmation.context["title"] == "Deactivate the user operator"
+    assert confirmation.context["title"] == "Deactivate the user “operator”"
     assert User.objects.get(username="operator").is_active
     assert staff.post(path, confirmation.context["bound"])["Location"] == path
     user = User.objects.get(username="operator")

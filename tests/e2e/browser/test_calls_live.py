@@ -58,7 +58,9 @@ def test_a_new_call_appears_in_the_open_list(visit: Visit, server: Server) -> No
     before = rows(page)
     call(server, "while the list is open")
     expect(page.locator("tr[data-call]")).to_have_count(before + 1)
-    expect(page.locator("tr[data-call]").first).to_have_class("c-fresh")
+    newest = page.locator("tr[data-call]").first
+    expect(newest).to_have_class("c-fresh")
+    expect(newest.locator(".c-when .c-exact[data-times-in]")).to_have_count(1)
     page.goto(f"{CALLS}?tool=nothing")
     expect(page.get_by_text("No matching calls")).to_be_visible()
     is_live(page)

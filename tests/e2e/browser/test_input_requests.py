@@ -1,6 +1,7 @@
 """Questions in a real browser: one is cancelled and its caller is told; a key is rotated while another waits;
 an auditor searches in the texts of questions and answers."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -89,7 +90,8 @@ def test_an_auditor_finds_an_answer_by_its_words(visit: Visit, server: Server) -
     expect(state).to_contain_text("in all ")
     row = page.get_by_role("row", name=TOOL).first
     expect(row).to_contain_text("Fixed")
+    expect(row.locator(".c-when .c-exact")).to_have_attribute("data-times-in", re.compile("."))
     assert "FIXED" not in page.url
     row.get_by_role("link").first.click()
     page.get_by_role("link", name="Show texts").click()
-    expect(page.locator(".c-page")).to_contain_text("That you read these texts was recorded")
+    expect(page.locator(".c-page")).to_contain_text("Your access was recorded")

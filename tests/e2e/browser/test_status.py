@@ -11,6 +11,9 @@ def test_the_status_page_shows_a_key_rotation_without_a_reload(visit: Visit) -> 
     page, other = visit("admin"), visit("admin")
     page.locator("#nav-sidebar").get_by_text("Status", exact=True).click()
     expect(page.get_by_role("status")).to_have_text("All is well.")
+    note = page.locator("p.c-note")
+    one_line = page.get_by_role("status").evaluate("text => text.getClientRects()[0].height")
+    assert note.evaluate("p => p.clientHeight") < 2 * one_line + 24
     line = page.locator("#line-keys")
     before = line.inner_text()
     assert "is active" in before
