@@ -54,7 +54,9 @@ class PersonForm(forms.ConsoleForm):
     first_name = forms.text("First name", maxlength=NAME_LENGTH)
     last_name = forms.text("Last name", maxlength=NAME_LENGTH)
     email = forms.email("E-mail")
-    is_active = forms.switch("Active", "Off: cannot sign in, and their tokens do not work.")
+    is_active = forms.switch(
+        "Active", "Off: the user cannot sign in, and the user's tokens and apps do not work."
+    )
     is_staff = forms.switch("Platform staff", "Runs the platform: every tenant, user and function.")
 
     def __init__(self, *args: Any, itself: bool = False, **kwargs: Any) -> None:
