@@ -183,6 +183,7 @@ def test_a_saved_call_says_when_it_ran_last_and_how_that_ended(
     operator: Client, tool: UUID
 ) -> None:
     save(operator, tool, **{"saved-contains": "large"})
+    assert "Expected It completes, and the result contains “large”." in shown(operator, tool)
     assert "Last run never" in shown(operator, tool)
     assert "Last run just now , in " in rerun(operator, tool)
     listed = shown(operator, tool)
