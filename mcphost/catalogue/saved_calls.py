@@ -77,6 +77,11 @@ def saved_calls(tool: UUID) -> tuple[SavedCallRow, ...]:
     return tuple(map(_row_of, rows))
 
 
+def count(tool: UUID) -> int:
+    """Return how many saved calls a tool has."""
+    return SavedCall.objects.filter(primitive=tool).count()
+
+
 def saved_call(tool: UUID, id: UUID) -> SavedCallRow | None:
     """Return one of them."""
     rows = SavedCall.objects.filter(primitive=tool, pk=id).select_related("primitive")

@@ -145,9 +145,10 @@ def show(
     """
     request.framing = framing
     tenant: Tenant | None = getattr(request, "tenant", None)
-    path = (
-        [] if tenant is None else [Crumb(tenant.title, reverse("admin:tenant", args=[tenant.slug]))]
-    )
+    path = []
+    if tenant is not None:
+        overview = Crumb(tenant.title, reverse("admin:tenant", args=[tenant.slug]))
+        path = [overview] if overview.url != request.path else []
     if at_row and crumbs:
         back = replace(crumbs[0], url=return_links.list_url(request, crumbs[0].url, row=at_row))
         if context.get("back") == crumbs[0].url:

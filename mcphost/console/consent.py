@@ -34,7 +34,7 @@ from mcphost.identity.oauth.grants import (
     read_authorization,
 )
 from mcphost.tenants.fields import SLUG
-from mcphost.tenants.models import Membership
+from mcphost.tenants.models import ROLES_BY_TITLE, Membership
 
 ALLOW: Final = "_allow"
 TITLE: Final = "Connect a client"
@@ -142,7 +142,7 @@ def _choices(request: SignedInRequest, authorization: AuthorizationRequest) -> S
             scope_meanings(takeable(row, authorization.scopes)),
             clients.allowed_in(authorization.client, row.tenant),
         )
-        for row in rows.order_by("tenant__slug")
+        for row in rows.order_by(*ROLES_BY_TITLE)
     ]
 
 

@@ -26,7 +26,7 @@ from mcphost.kinds.script.kind import script_kind
 from mcphost.listings.calls import named_calls
 from mcphost.listings.input_requests import count_open
 from mcphost.tenants.access import allowed, tenants_where, visible_tenants
-from mcphost.tenants.models import Tenant
+from mcphost.tenants.models import TENANTS_BY_TITLE, Tenant
 from mcphost.tenants.roles import Permission
 
 MAX_TENANTS = 12
@@ -45,7 +45,8 @@ class Card:
 @require_safe
 def index(request: SignedInRequest) -> HttpResponseBase:
     """Show the dashboard; to staff also the state of this process."""
-    tenants = list(visible_tenants(request.user).filter(closed_at=None)[: MAX_TENANTS + 1])
+    visible = visible_tenants(request.user).filter(closed_at=None).order_by(*TENANTS_BY_TITLE)
+    tenants = list(visible[: MAX_TENANTS + 1])
     shown = tenants[:MAX_TENANTS]
     staff = allowed(request.user, None, Permission.MANAGE_TENANT)
     # Whose records the user may read; None means all tenants.

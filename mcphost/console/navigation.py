@@ -14,7 +14,7 @@ from mcphost.catalogue.states import PrimitiveState
 from mcphost.console.primitive_words import WORDS
 from mcphost.console.signin import may_enter
 from mcphost.tenants.access import permissions, visible_tenants
-from mcphost.tenants.models import Tenant
+from mcphost.tenants.models import TENANTS_BY_TITLE, Tenant
 from mcphost.tenants.roles import Permission
 
 MAX_TENANTS = 100
@@ -97,7 +97,7 @@ def menu(request: HttpRequest) -> Menu:
     user = request.user
     if not isinstance(user, User):
         return Menu(())
-    visible = visible_tenants(user).only("slug", "title", "closed_at").order_by("slug")
+    visible = visible_tenants(user).only("slug", "title", "closed_at").order_by(*TENANTS_BY_TITLE)
     # The open ones, one more than is shown; the closed ones if none is open.
     tenants = list(visible.filter(closed_at=None)[: MAX_TENANTS + 1])
     tenants = tenants or list(visible[:MAX_TENANTS])

@@ -11,7 +11,7 @@ from django.http import QueryDict
 from mcphost.console.base import query_text
 
 Row = TypeVar("Row", bound=Model)
-_MAX_NAME = 150
+_MAX_NAME = 200
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ from mcphost.console.tenants.tokens import token_url
 from mcphost.identity import selectors as identity
 from mcphost.identity.oauth.connections import matching_connections
 from mcphost.tenants.access import allowed, tenants_where, visible_tenants
-from mcphost.tenants.models import Membership, Tenant
+from mcphost.tenants.models import ROLES_BY_TITLE, TENANTS_BY_TITLE, Membership, Tenant
 from mcphost.tenants.roles import Permission
 from mcphost.tenants.selectors import slugs
 
@@ -161,7 +161,7 @@ def _guarded(
 
 def _tenants(search: Search) -> Hits:
     named = Q(slug__icontains=search.text) | Q(title__icontains=search.text)
-    rows = visible_tenants(search.user).filter(named).order_by("slug")[: MAX_HITS + 1]
+    rows = visible_tenants(search.user).filter(named).order_by(*TENANTS_BY_TITLE)[: MAX_HITS + 1]
     return "Tenants", [
         SearchHit(
             row.title or row.slug, row.slug, "domain", reverse("admin:tenant", args=[row.slug])
@@ -247,7 +247,7 @@ def _people(search: Search) -> Hits:
     tenants = tenants_where(search.user, Permission.MANAGE_MEMBERS)
     members = Membership.objects.filter(_name_contains("user__", search.text), tenant__in=tenants)
     memberships = members.select_related("user", "tenant").order_by(
-        "user__username", "tenant__slug"
+        "user__username", *ROLES_BY_TITLE
     )
     return "People", [
         SearchHit(

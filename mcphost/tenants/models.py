@@ -7,11 +7,17 @@ from typing import Any, Final, NoReturn
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import models, transaction
+from django.db.models.functions import Lower
 from django.db.models.signals import post_delete, post_save, pre_delete
 from django.dispatch import receiver
 
 from mcphost.feed.services import announce
 from mcphost.tenants.roles import Role
+
+TENANTS_BY_TITLE: Final = (Lower("title"), "slug")
+"""The order of tenants in lists; pages show the titles."""
+ROLES_BY_TITLE: Final = (Lower("tenant__title"), "tenant__slug")
+"""The order of a user's memberships, by the tenant of each."""
 
 
 class DeletionError(RuntimeError):

@@ -64,7 +64,9 @@
     if (time.querySelector(".c-exact")) return;
     const beside = document.createElement("span");
     beside.className = "c-exact";
-    beside.textContent = exact(new Date(time.dateTime));
+    const moment = exact(new Date(time.dateTime));
+    const shown = `${time.textContent.trim()} `;
+    beside.textContent = moment.startsWith(shown) ? moment.slice(shown.length) : moment;
     const head = headOf(time);
     if (head) head.dataset.timesIn = zone;
     if (head || time.closest("dd")) beside.dataset.timesIn = zone;

@@ -41,7 +41,7 @@ def test_a_time_just_below_a_whole_unit_is_called_that_unit(remaining, expected)
 
 
 def test_what_lasts_a_week_is_not_said_to_last_six_days() -> None:
-    assert ">in 1\u00a0week<" in str(when(timezone.now() + 7 * DAY))
+    assert ">in\u00a01\u00a0week<" in str(when(timezone.now() + 7 * DAY))
 
 
 def test_weeks_are_said_only_where_they_are_whole() -> None:
@@ -52,7 +52,7 @@ def test_weeks_are_said_only_where_they_are_whole() -> None:
         13: "13\u00a0days",
         14: "2\u00a0weeks",
     }.items():
-        assert f">in {words}<" in said[days]
+        assert f">in\u00a0{words}<" in said[days]
 
 
 def test_each_reason_for_the_end_of_a_worker_has_words() -> None:

@@ -20,6 +20,8 @@ _BAR = 0.76
 """The part of its span that a bar takes."""
 _THINNEST = 0.8
 """The height in percent of the lowest bar, so that one error among a million calls can be seen."""
+_POINT = "h0.1"
+"""The end of a line that is one point."""
 _EDGE = 0.04
 _FEW = 4
 
@@ -81,6 +83,11 @@ class ChartLine:
 
     tone: str
     path: str
+
+    @property
+    def points(self) -> str:
+        """The path of the numbers between two gaps alone, which are drawn larger than the line is wide."""
+        return "".join(f"M{part}" for part in self.path.split("M") if part.endswith(_POINT))
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +255,7 @@ def _path(middles: Sequence[float], values: Sequence[Value], scale: Scale) -> st
     for has_value, run in groupby(points, key=lambda point: point[1] is not None):
         if has_value:
             places = [f"{x * 10:.1f},{(1 - scale.share(y or 0)) * 100:.2f}" for x, y in run]
-            parts.append(f"M{'L'.join(places)}" + ("h0.1" if len(places) == 1 else ""))
+            parts.append(f"M{'L'.join(places)}" + (_POINT if len(places) == 1 else ""))
     return "".join(parts)
 
 

@@ -122,13 +122,13 @@ def _tool(can: Can, tenant: Tenant, *, arrived: bool) -> FirstStep:
         note = f"{names[:1].upper()}{names[1:]} of this tenant can do this."
         return FirstStep(title, about, served or arrived, permission_note=note)
     url = reverse(f"admin:{'tools' if unpublished else 'tool_add'}", args=[tenant.slug])
-    return FirstStep(title, about, served or arrived, url, title)
+    return FirstStep(title, about, served or arrived, url, title if unpublished else "New tool")
 
 
 def _where_tokens_are_made(can: Can, tenant: Tenant) -> dict[str, str]:
     """Members make their own tokens on the page Connect; staff make those of service accounts."""
     if is_active_member(can.user.pk, tenant.pk):
-        return {"url": reverse("admin:connect", args=[tenant.slug]), "verb": "Make a token"}
+        return {"url": reverse("admin:connect", args=[tenant.slug]), "verb": "New token"}
     if can[Permission.MANAGE_TOKENS]:
-        return {"url": reverse("admin:token_add", args=[tenant.slug]), "verb": "Make a token"}
+        return {"url": reverse("admin:token_add", args=[tenant.slug]), "verb": "New token"}
     return {"permission_note": "Any member of this tenant can do this."}

@@ -76,7 +76,7 @@ class ImportForm(forms.ConsoleForm):
 
     url = forms.text(
         "Address of the document",
-        "It is fetched as a tool of the tenant would: only from hosts that tools may call.",
+        "It is fetched only from hosts that this tenant's tools may call.",
         inputmode="url",
         spellcheck="false",
     )
@@ -207,7 +207,7 @@ class Import:
 
     @property
     def size(self) -> str:
-        """What the chosen new tools add to each `tools/list`."""
+        """What the chosen new tools add at most to each `tools/list`, once they are published."""
         size = sum(row.found_operation.size for row in self.selected_rows if row.tool is None)
         return in_words(-(-size // 1024) * 1024)
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
 from mcphost.audit import call_list
-from mcphost.catalogue import selectors, services
+from mcphost.catalogue import saved_calls, selectors, services
 from mcphost.catalogue.errors import (
     CatalogueError,
     InvalidPrimitiveError,
@@ -70,31 +70,31 @@ _MOVES: Mapping[PrimitiveVerb, tuple[Callable[..., PrimitiveRow], str]] = {
 _REFUSALS = (StaleError, UnchangedError, WrongStateError, NotDeletableError)
 _REVIEW = " Review its changes, and publish it then."
 _REPLACED = "The version that is served now is named below. Confirm again to replace it."
-_SERVED_AGAIN = "It is disabled, and is served again by this."
+_SERVED_AGAIN = "It is disabled now, and will be served again."
 
 _DISABLED = (
-    "Clients no longer see `{name}` and can no longer {verb} it. You can enable it again.",
+    "Clients will no longer see `{name}` and will not be able to {verb} it. You can enable it again.",
 )
 _ARCHIVED = (
-    "Clients no longer see `{name}` and can no longer {verb} it.",
-    "The list shows it only under the state “archived”, from where it can be restored.",
+    "Clients will no longer see `{name}` and will not be able to {verb} it.",
+    "The list will show it only under the state “archived”, from where it can be restored.",
 )
 _ENDS: Mapping[PrimitiveVerb, tuple[str, Sequence[str]]] = {
     PrimitiveVerb.DISABLE: ("Disable", _DISABLED),
     PrimitiveVerb.ARCHIVE: ("Archive", _ARCHIVED),
 }
-_AFFECTED = (
-    "Answers to its {requests} are no longer accepted: the next round of those calls is refused."
+_AFFECTED = "The answer to its open question will no longer be accepted: the next round of that call will be refused."
+_ALL_AFFECTED = (
+    "Answers to its {count} open questions will no longer be accepted: the next round of those calls will be "
+    "refused."
 )
-
-
-_TRIALS = "Trials that still wait for an answer end."
+_TRIALS = "Trials that still wait for an answer will end."
 
 
 class RollBackForm(forms.ConsoleForm):
     """Why an earlier version is served again."""
 
-    note = forms.lines("Note", "Optional: why. It is in the audit log.", rows=2, maxlength=MAX_NOTE)
+    note = forms.lines("Note", "Optional. It goes into the audit log.", rows=2, maxlength=MAX_NOTE)
 
 
 class PrimitiveDeleteForm(forms.ConsoleForm):
@@ -180,8 +180,8 @@ def roll_back(
         _roll_back_title(row, restored),
         [
             *([_SERVED_AGAIN] if row.state is PrimitiveState.DISABLED else []),
-            f"Clients get version {restored.number} of `{row.name}` instead of {row.version_number}.",
-            "The working copy stays as it is.",
+            f"Clients will get version {restored.number} of `{row.name}` instead of {row.version_number}.",
+            "The working copy will stay as it is.",
             *_trials_of(row),
             *_under_way(row, going_on=True),
         ],
@@ -285,10 +285,10 @@ def delete(
         row,
         f"Delete the {WORDS[primitive_type].singular} “{row.name}”",
         [
-            f"`{row.name}` and all its versions are deleted.",
+            _deleted_with(row),
             *_recent_use(request, row),
             *_trials_of(row),
-            "Its calls stay in the record.",
+            "Its calls will stay in the record.",
         ],
         form=form,
         final=True,
@@ -369,6 +369,15 @@ def _version_of(
     raise Http404
 
 
+def _deleted_with(row: PrimitiveRow) -> str:
+    """Return a sentence that says what goes with a primitive."""
+    saved = saved_calls.count(row.id)
+    if not saved:
+        return f"`{row.name}` and all its versions will be deleted."
+    calls = "saved call" if saved == 1 else f"{saved} saved calls"
+    return f"`{row.name}`, all its versions and its {calls} will be deleted."
+
+
 def _trials_of(row: PrimitiveRow) -> Sequence[str]:
     return (_TRIALS,) if row.primitive_type is PrimitiveType.TOOL else ()
 
@@ -397,12 +406,15 @@ def _under_way(row: PrimitiveRow, *, going_on: bool) -> Sequence[str]:
     if running:
         parts.append(f"{running} {'call is' if running == 1 else 'calls are'} in progress.")
     if open_requests:
-        requests = f"{open_requests} open question{'' if open_requests == 1 else 's'}"
+        requests = "open question" if open_requests == 1 else f"{open_requests} open questions"
         if going_on:
-            accept = "accepts" if open_requests == 1 else "accept"
-            parts.append(f"Its {requests} still {accept} answers; those that were given are kept.")
+            parts.append(
+                f"Its {requests} will still accept answers; those already given will be kept."
+            )
+        elif open_requests == 1:
+            parts.append(_AFFECTED)
         else:
-            parts.append(_AFFECTED.format(requests=requests))
+            parts.append(_ALL_AFFECTED.format(count=open_requests))
     return parts or ("No call waits for an answer, and none is in progress.",)
 
 

@@ -21,6 +21,7 @@ from mcphost.audit.records import Actor
 from mcphost.audit.timeline import key_of
 from mcphost.catalogue import selectors as catalogue
 from mcphost.console.base import (
+    Crumb,
     SignedInRequest,
     actor,
     form_input,
@@ -62,9 +63,9 @@ CANCEL: Final = TaskAct(
     cancel_task,
     "Cancel task",
     (
-        "The task ends now.",
-        "Its client is told the reason when it next looks at the task.",
-        "What its rounds have done stays done.",
+        "The task will end at once.",
+        "Its client will be told the reason when it next asks for the task.",
+        "What its rounds have done will stay done.",
     ),
     "The task is cancelled. Its client is told the reason.",
     "The task had already ended.",
@@ -75,10 +76,10 @@ RETRY: Final = TaskAct(
     "Retry task",
     (
         (
-            "The next round of the task runs as soon as a process has room, from what its earlier rounds "
+            "The next round of the task will run as soon as a process has room, from what its earlier rounds "
             "have recorded."
         ),
-        "Steps without a recorded result run again.",
+        "Steps without a recorded result will run again.",
     ),
     "The task runs again.",
     "The task cannot run now: it has ended, waits for answers, or runs already.",
@@ -168,6 +169,7 @@ def _confirm_and_do(
             "confirm.html",
             f"{act.title} of “{listed_task.tool}”",
             page_of(tenant, "tasks", "Tasks"),
+            Crumb(f"Task of {listed_task.tool}", back),
             form=form,
             final=act.reasoned,
             explanation=_described(listed_task),
@@ -189,9 +191,9 @@ def _described(task: ListedTask) -> str:
     """Say which task it is: what it runs, for whom, since when, and where it stands."""
     caller = audit.callers([task.call]).get(task.call) or "an unknown caller"
     keys = ", ".join(f"“{question_title(question.key)}”" for question in task.open)
-    waiting = f", and waits for an answer to {keys}" if keys else ""
+    waiting = f" and waits for an answer to {keys}" if keys else ""
     return (
-        f"`{task.tool}` was started by {caller} at {task.created_at:%Y-%m-%d %H:%M:%S} UTC. "
+        f"This task of `{task.tool}` was started by {caller} at {task.created_at:%Y-%m-%d %H:%M:%S} UTC. "
         f"It is in round {task.round}{waiting}."
     )
 

@@ -111,8 +111,8 @@ def _relative_time(moment: datetime) -> str:
     if abs(now - moment) < timedelta(minutes=1):
         return "just now" if moment <= now else "in a moment"
     if moment > now:
-        return f"in {_in_one_unit(nearly(moment - now), now)}"
-    return f"{timesince(moment, now, depth=1)} ago"
+        return f"in\u00a0{_in_one_unit(nearly(moment - now), now)}"
+    return f"{timesince(moment, now, depth=1)}\u00a0ago"
 
 
 def _in_one_unit(remaining: timedelta, now: datetime) -> str:

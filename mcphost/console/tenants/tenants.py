@@ -7,7 +7,8 @@ from typing import Any
 
 from django.contrib import messages
 from django.core.exceptions import ValidationError
-from django.db.models import Q
+from django.db.models import Q, Value
+from django.db.models.functions import Concat, Lower
 from django.http import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -185,10 +186,12 @@ class CloseForm(forms.ConsoleForm):
 def listing(request: SignedInRequest) -> HttpResponseBase:
     """List the tenants that the user may see."""
     search_text = query_text(request.GET, "q", 40)
-    tenants = visible_tenants(request.user)
+    name = Concat(Lower("title"), Value(" "), "slug")
+    tenants = visible_tenants(request.user).annotate(sorted_name=name)
     if search_text:
         tenants = tenants.filter(Q(slug__icontains=search_text) | Q(title__icontains=search_text))
-    page = page_by_name(tenants, "slug", request.GET, {"q": search_text}, PER_PAGE)
+    page = page_by_name(tenants, "sorted_name", request.GET, {"q": search_text}, PER_PAGE)
+    numbers = tenant_uses(request.user, page.rows, timezone.now())
     return show(
         request,
         "tenants/tenants.html",
@@ -197,7 +200,8 @@ def listing(request: SignedInRequest) -> HttpResponseBase:
         older=page.following,
         newer=page.previous,
         search_text=search_text,
-        numbers=tenant_uses(request.user, page.rows, timezone.now()),
+        numbers=numbers,
+        any_high=any(use is not None and use.is_high for use in numbers.values()),
         may_create=allowed(request.user, None, Permission.MANAGE_TENANT),
     )
 
@@ -237,7 +241,8 @@ def overview(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     return show(
         request,
         "tenants/tenant.html",
-        "Overview",
+        tenant.title,
+        *_above(request),
         counts=counts(own)[tenant.pk],
         steps=steps,
         hands=hands(viewer, [tenant], waiting, now) if tenant.closed_at is None else (),
@@ -251,6 +256,13 @@ def overview(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         url=mcp_url(request, tenant.slug),
         purpose=PURPOSES["tenant"] if steps is None else _NEW,
     )
+
+
+def _above(request: SignedInRequest) -> Sequence[Crumb]:
+    """Return the breadcrumb of the list of tenants, for users who have it in their menu."""
+    if not allowed(request.user, None, Permission.MANAGE_TENANT):
+        return ()
+    return (Crumb("All tenants", reverse("admin:tenants")),)
 
 
 @of_tenant(Permission.MANAGE_TENANT)

@@ -144,12 +144,6 @@ class RevocationForm(forms.ConsoleForm):
     )
 
 
-RENEWAL: Final = (
-    "You get a new token with the same owner, scopes and limits.",
-    "Calls in progress go on under the new one.",
-)
-
-
 def own_scopes(membership: Membership) -> forms.Choices:
     """Return the scopes that a member may give to their own token."""
     role = Role(membership.role)
@@ -288,8 +282,8 @@ def revocation(token: TokenListing, subject: str) -> Sequence[str]:
     """Say what the revocation of a token ends, what stays, and when it was last used."""
     used = "never" if token.last_used_at is None else f"{token.last_used_at:%Y-%m-%d %H:%M} UTC"
     return (
-        f"{subject} stops working immediately and permanently.",
-        "Its calls stay in the record, and it stays in the list as revoked.",
+        f"{subject} will stop working immediately and permanently.",
+        "Its calls will stay in the record, and it will stay in the list as revoked.",
         f"Last used: {used}. Expires: {_day(token.expires_at)}.",
     )
 
@@ -298,8 +292,16 @@ def _old_token(token: TokenListing) -> str:
     if token.expires_at is not None and token.expires_at <= timezone.now():
         return "The old token has expired."
     if token.expires_at is None:
-        return "The old token keeps working until you revoke it."
-    return f"The old token works until {_day(token.expires_at)}: replace it before then."
+        return "The old token will keep working until you revoke it."
+    return f"The old token will work until {_day(token.expires_at)}: replace it before then."
+
+
+def _owner(token: TokenListing) -> str:
+    """Name the owner within a sentence."""
+    if token.user_id is not None:
+        return f"`{token.owner}`"
+    words, _, name = token.owner.rpartition(" ")
+    return f"the {words} `{name}`"
 
 
 def _day(moment: datetime | None) -> str:
@@ -318,7 +320,11 @@ def renewal(request: SignedInRequest, token: TokenListing, page: Crumb) -> HttpR
         f"Renew “{token.name}”",
         page,
         form=form,
-        points=(*RENEWAL, _old_token(token)),
+        points=(
+            f"You will get a new token of {_owner(token)}, with the same scopes and limits.",
+            "Calls in progress will go on under the new one.",
+            _old_token(token),
+        ),
         verb="Renew token",
         harmless=True,
         back=page.url,
@@ -344,7 +350,7 @@ def revoke(request: SignedInRequest, tenant: Tenant, token_id: str) -> HttpRespo
         page,
         form=RevocationForm() if selectors.has_line(token_id) else None,
         final=True,
-        points=revocation(token, f"The token “{token.name}” of {token.owner}"),
+        points=revocation(token, f"The token “{token.name}” of {_owner(token)}"),
         verb=f"Revoke the token “{token.name}”",
         back=page.url,
         at_row=f"token-{token_id}",

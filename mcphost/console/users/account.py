@@ -41,7 +41,7 @@ from mcphost.identity.oauth import connections
 from mcphost.identity.oauth.connections import ConnectionPage
 from mcphost.identity.selectors import TokenPage
 from mcphost.tenants.errors import InvalidError
-from mcphost.tenants.models import Membership, Tenant
+from mcphost.tenants.models import ROLES_BY_TITLE, Membership, Tenant
 from mcphost.tenants.roles import ROLE_PERMISSIONS, Permission, Role
 from mcphost.tenants.services import active_owners, remove_member
 
@@ -54,7 +54,7 @@ _PAGES = ("after", "before", "at")
 def overview(request: SignedInRequest) -> HttpResponseBase:
     """Show the user's roles with the addresses to connect to, and the apps and tokens that act for the user."""
     now = timezone.now()
-    roles = _memberships(request.user).select_related("tenant").order_by("tenant__slug")
+    roles = _memberships(request.user).select_related("tenant").order_by(*ROLES_BY_TITLE)
     apps, tokens = _own_apps(request), _own_tokens(request)
     return show(
         request,

@@ -45,7 +45,7 @@ def issue(request: SignedInRequest, user_id: int) -> HttpResponseBase:
     return show(
         request,
         "users/link_form.html",
-        f"New password for {user.get_username()}",
+        f"Password link for {user.get_username()}",
         users_crumb(user),
         step,
         form=form,
@@ -66,6 +66,7 @@ def show_issued(
         "users/link_issued.html",
         f"Password link for {user.get_username()}",
         users_crumb(user),
+        Crumb(user.get_username(), reverse("admin:user", args=[user.pk])),
         issued=issued,
         url=url,
         done=users_crumb(user).url,

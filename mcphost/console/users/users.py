@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.contrib.auth.validators import UnicodeUsernameValidator
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Prefetch, Q
 from django.http import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
@@ -40,7 +40,7 @@ from mcphost.console.users.changes import PersonFields
 from mcphost.identity import live_access, passwords
 from mcphost.identity.account_links import IssuedAccountLink, issue
 from mcphost.identity.attempts import NotCheckedError
-from mcphost.tenants.models import Membership
+from mcphost.tenants.models import ROLES_BY_TITLE, Membership
 from mcphost.tenants.roles import Permission
 
 PER_PAGE = 50
@@ -54,7 +54,9 @@ class PersonForm(forms.ConsoleForm):
     first_name = forms.text("First name", maxlength=NAME_LENGTH)
     last_name = forms.text("Last name", maxlength=NAME_LENGTH)
     email = forms.email("E-mail")
-    is_active = forms.switch("Active", "Off: cannot sign in, and their tokens do not work.")
+    is_active = forms.switch(
+        "Active", "Off: the user cannot sign in, and the user's tokens and apps do not work."
+    )
     is_staff = forms.switch("Platform staff", "Runs the platform: every tenant, user and function.")
 
     def __init__(self, *args: Any, itself: bool = False, **kwargs: Any) -> None:
@@ -129,7 +131,8 @@ class OwnPasswordForm(ChosenPasswordForm):
 def listing(request: SignedInRequest) -> HttpResponseBase:
     """List all users, by name."""
     search_text = query_text(request.GET, "q", 100)
-    users = User.objects.prefetch_related("memberships__tenant")
+    roles = Membership.objects.select_related("tenant").order_by(*ROLES_BY_TITLE)
+    users = User.objects.prefetch_related(Prefetch("memberships", roles))
     if search_text:
         users = users.filter(Q(username__icontains=search_text) | Q(email__icontains=search_text))
     page = page_by_name(users, "username", request.GET, {"q": search_text}, PER_PAGE)
@@ -191,7 +194,8 @@ def edit(request: SignedInRequest, user_id: int) -> HttpResponseBase:
         if saved is not None:
             messages.success(request, "Saved.")
             return redirect(row_url(request, "admin:user", user.pk))
-    roles = Membership.objects.filter(user=user).select_related("tenant")
+    memberships = Membership.objects.filter(user=user).select_related("tenant")
+    roles = memberships.order_by(*ROLES_BY_TITLE)
     return show(
         request,
         "users/user.html",

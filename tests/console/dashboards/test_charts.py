@@ -71,6 +71,17 @@ def test_an_empty_chart_is_replaced_by_a_sentence(chart: Chart) -> None:
     assert "<table" not in drawn
 
 
+def test_a_number_between_two_gaps_is_also_drawn_as_a_point() -> None:
+    (line,) = lines(1, 2, None, 3, None).lines
+    assert line.points.count("M") == 1
+    assert line.path.endswith(line.points)
+    drawn = render_to_string("console/dashboards/chart.html", {"chart": lines(1, 2, None, 3)})
+    assert drawn.count("c-plot-points") == 1
+    assert "c-plot-points" not in render_to_string(
+        "console/dashboards/chart.html", {"chart": lines(1, 2)}
+    )
+
+
 def test_each_state_of_questions_has_one_colour_for_all_charts_and_bars() -> None:
     """Bars, charts and legends share the classes; badges share the names of the colours."""
     static = Path(settings.STATICFILES_DIRS[0]) / "console"

@@ -538,4 +538,4 @@ def test_omissions_and_changes_of_an_import_are_reported(operator: Client) -> No
         assert part in text, part
     fields = {**kept(page), "chosen": ["GET /title", "GET /long"], "_preview": ""}
     preview = operator.post(PAGE, fields).content.decode()
-    assert "Adds 3 KiB to the list" in preview
+    assert "Once published, they add at most 3 KiB to the list" in preview

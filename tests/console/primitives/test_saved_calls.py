@@ -43,6 +43,10 @@ def save_tool(acme: Things, code: str) -> UUID:
     return services.create(acme.tenant, fields, ACTOR).id
 
 
+def deletion(client: Client, tool: UUID) -> str:
+    return text(client.get(f"/admin/t/acme/tools/{tool}/delete/"))
+
+
 def edit(tool: UUID, code: str) -> None:
     fields = PrimitiveFields("order", {"code": code.strip()}, kind="script", description="Order.")
     services.update(tool, fields, ACTOR)
@@ -141,6 +145,10 @@ def test_a_call_is_not_saved_for_a_tool_that_is_deleted_meanwhile(
 def test_saved_calls_are_deleted_and_go_with_their_tool(operator: Client, tool: UUID) -> None:
     save(operator, tool)
     save(operator, tool, "second")
+    assert (
+        "<code>order</code>, all its versions and its 2 saved calls will be deleted."
+        in deletion(operator, tool)
+    )
     first = stored.saved_calls(tool)[0].id
     delete = f"/admin/t/acme/tools/{tool}/saved-calls/{first}/delete/"
     assert "arguments and answers" in operator.get(delete).content.decode()
@@ -149,6 +157,12 @@ def test_saved_calls_are_deleted_and_go_with_their_tool(operator: Client, tool: 
     assert operator.get(delete).status_code == operator.post(delete).status_code == 404
     assert [row.name for row in stored.saved_calls(tool)] == ["second"]
     assert Entry.objects.filter(action="saved_call.deleted", target="order").count() == 1
+    assert "<code>order</code>, all its versions and its saved call will be deleted." in deletion(
+        operator, tool
+    )
+    stored.delete_call(tool, stored.saved_calls(tool)[0].id, ACTOR)
+    assert "<code>order</code> and all its versions will be deleted." in deletion(operator, tool)
+    save(operator, tool)
     services.delete(tool, ACTOR)
     assert not SavedCall.objects.filter(primitive=tool).exists()
 
@@ -169,6 +183,7 @@ def test_a_saved_call_says_when_it_ran_last_and_how_that_ended(
     operator: Client, tool: UUID
 ) -> None:
     save(operator, tool, **{"saved-contains": "large"})
+    assert "Expected It completes, and the result contains “large”." in shown(operator, tool)
     assert "Last run never" in shown(operator, tool)
     assert "Last run just now , in " in rerun(operator, tool)
     listed = shown(operator, tool)

@@ -95,7 +95,10 @@ def test_cancelling_and_retrying_say_which_task_it_is(operator: Client, acme: Th
     page = operator.get(f"{page_of(task)}cancel/").content.decode()
     assert f"Cancel task of {task.tool}" in page
     started = f"{task.created_at:%Y-%m-%d %H:%M:%S} UTC"
-    assert f"<code>{task.tool}</code> was started by an unknown caller at {started}." in page
+    assert (
+        f"This task of <code>{task.tool}</code> was started by an unknown caller at {started}."
+        in page
+    )
     assert "waits for an answer to “Approve refund”." in page
     assert "It is in round" in operator.get(f"{page_of(task)}retry/").content.decode()
 

@@ -6,7 +6,8 @@ from django.test import Client
 
 from mcphost.audit.models import Entry
 from mcphost.tenants.models import Tenant
-from mcphost.tenants.services import update_tenant
+from mcphost.tenants.roles import Role
+from mcphost.tenants.services import set_member, update_tenant
 from tests.cast import Cast
 from tests.console.tenant_data import ACTOR
 
@@ -130,7 +131,7 @@ def test_the_paged_tenant_list_shows_only_tenants_that_the_user_may_see(
     assert slugs(owner) == ["acme"]
     assert slugs(staff) == ["acme", "commons", "globex"]
     assert slugs(staff, "q=LOB") == ["globex"]
-    assert slugs(staff, "after=acme") == ["commons", "globex"]
+    assert slugs(staff, "after=acme+acme") == ["commons", "globex"]
     assert slugs(staff, "q=none") == []
     monkeypatch.setattr("mcphost.console.tenants.tenants.PER_PAGE", 2)
     first = staff.get("/admin/tenants/")
@@ -141,4 +142,32 @@ def test_the_paged_tenant_list_shows_only_tenants_that_the_user_may_see(
     assert slugs(staff, last.context["newer"]) == ["acme", "commons"]
     assert slugs(staff, "q=o") == ["commons", "globex"]
     monkeypatch.setattr("mcphost.console.tenants.tenants.PER_PAGE", 1)
-    assert staff.get("/admin/tenants/?q=o").context["older"] == "q=o&after=commons"
+    assert staff.get("/admin/tenants/?q=o").context["older"] == "q=o&after=commons+commons"
+
+
+def test_tenants_are_listed_by_title_on_all_pages(cast: Cast, staff: Client, stranger: Client):
+    update_tenant(cast.acme.id, replace(cast.acme.fields, title="zebra"), actor=ACTOR)
+    stranger_user = cast.stranger.user
+    set_member(cast.acme.id, stranger_user, Role.MEMBER, actor=ACTOR)
+    page = staff.get("/admin/tenants/")
+    by_title = ["Commons", "Globex", "zebra"]
+    assert [row.title for row in page.context["tenants"]] == by_title
+    assert [row.title for row in page.context["menu"].tenants] == by_title
+    dashboard = staff.get("/admin/")
+    assert [card.tenant.title for card in dashboard.context["cards"]] == by_title
+    own = stranger.get("/admin/you/").context["roles"]
+    assert [role.tenant.title for role, _ in own] == ["Globex", "zebra"]
+    of_user = staff.get(f"/admin/users/{stranger_user.pk}/").context["roles"]
+    assert [role.tenant.title for role in of_user] == ["Globex", "zebra"]
+    listed = staff.get("/admin/users/?q=stranger").context["people"][0]
+    assert [role.tenant.title for role in listed.memberships.all()] == ["Globex", "zebra"]
+
+
+def test_the_overview_of_a_tenant_has_no_link_to_itself_in_its_path(
+    owner: Client, staff: Client
+) -> None:
+    assert owner.get("/admin/t/acme/").context["crumbs"] == []
+    above = staff.get("/admin/t/acme/").context["crumbs"]
+    assert [(crumb.title, crumb.url) for crumb in above] == [("All tenants", "/admin/tenants/")]
+    below = owner.get("/admin/t/acme/tools/").context["crumbs"]
+    assert [(crumb.title, crumb.url) for crumb in below] == [("Acme", "/admin/t/acme/")]

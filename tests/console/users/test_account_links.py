@@ -84,6 +84,7 @@ def test_staff_may_stop_the_present_password_at_once(
 ) -> None:
     intruder = browse(cast.owner)
     page = staff.post(f"/admin/users/{cast.owner.user.pk}/password/", {"lock_out": "on"})
+    assert page.context["crumbs"][-1].title == "owner"
     assert intruder.get("/admin/you/").status_code == 302
     assert not Client().login(username="owner", password=PASSWORD)
     assert Client().post(link_in(page.content.decode()), CHOSEN).status_code == 302

@@ -33,14 +33,14 @@ def test_the_first_steps_lead_to_a_first_call_that_appears_without_a_reload(
     steps = page.locator("#first-steps")
     expect(steps).to_contain_text("0 of 4 done")
 
-    steps.get_by_role("link", name="Add a tool").click()
+    steps.get_by_role("link", name="New tool").click()
     page.get_by_label("Function").select_option("demo.echo")
     page.get_by_role("button", name="Save and publish").click()
     expect(page.get_by_role("heading", name="echo")).to_be_visible()
     page.goto(TENANT)
     expect(steps).to_contain_text("1 of 4 done")
 
-    steps.get_by_role("link", name="Make a token").click()
+    steps.get_by_role("link", name="New token").click()
     page.get_by_label("Name").fill("laptop")
     page.get_by_role("button", name="Create token").click()
     token = page.locator("#token").inner_text()

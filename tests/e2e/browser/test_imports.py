@@ -53,7 +53,7 @@ def test_openapi_operations_are_selected_previewed_created_and_reimported(visit:
     choose(page, "GET /orders")
     expect(page.get_by_text(f"1 of {every} selected")).to_be_visible()
     expect(preview).to_be_enabled()
-    page.get_by_label("Name of the tool for GET /orders").fill("all_orders")
+    page.get_by_label("Tool name for GET /orders").fill("all_orders")
     page.get_by_role("button", name="Preview").click()
     expect(page.get_by_text("GET https://first.example.com/orders")).to_be_visible()
     expect(page.get_by_label("Name", exact=True)).to_have_value("all_orders")
