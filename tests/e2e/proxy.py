@@ -1,6 +1,7 @@
 """A small reverse proxy: round robin over the nodes that say they are ready, and it retries nothing.
 
-It keeps connections to nodes open, as real ones do, and streams in both directions. Whatever goes
+Calls of tools have a round of their own: whatever else a client requests between two calls, the second goes to the next
+node. It keeps connections to nodes open, as real ones do, and streams in both directions. Whatever goes
 wrong between it and a node is a 502, and is kept in `failures`.
 """
 
@@ -51,7 +52,7 @@ class Proxy:
 
     def __init__(self, nodes: Collection[int]) -> None:
         self._nodes = tuple(nodes)
-        self._turn = 0
+        self._turns: dict[bool, int] = defaultdict(int)
         self._idle: dict[int, list[Line]] = defaultdict(list)
         self._changed = threading.Condition()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -89,6 +90,15 @@ class Proxy:
         assert self._loop is not None
         self._nodes = tuple(each for each in self._nodes if each != node)
         self._loop.call_soon_threadsafe(self._looks.pop(node).cancel)
+
+    @contextmanager
+    def without(self, node: int) -> Iterator[None]:
+        """Send nothing new to this node for a while, though it is ready."""
+        self.remove(node)
+        try:
+            yield
+        finally:
+            self.add(node)
 
     def wait_for(self, *nodes: int) -> None:
         ends = time.monotonic() + PATIENCE
@@ -155,11 +165,12 @@ class Proxy:
                 hang_up.cancel()
 
     async def _relay(self, request: Head, body: bytes, client: asyncio.StreamWriter) -> bool:
-        node = self._choose()
+        is_call = request.value(b"mcp-method") == b"tools/call"
+        node = self._choose(is_call)
         if node is None:
             await _refuse(client, 503, self._note("no node is ready"))
             return True
-        if request.value(b"mcp-method") == b"tools/call":
+        if is_call:
             self.called.append(node)
         started = False
         try:
@@ -201,10 +212,10 @@ class Proxy:
             line.writer.close()
         return None
 
-    def _choose(self) -> int | None:
+    def _choose(self, is_call: bool) -> int | None:
         ready = [node for node in self._nodes if node in self.ready]
-        self._turn += 1
-        return ready[self._turn % len(ready)] if ready else None
+        self._turns[is_call] += 1
+        return ready[self._turns[is_call] % len(ready)] if ready else None
 
     def _note(self, failure: str) -> str:
         self.failures.append(failure)
