@@ -64,7 +64,7 @@ CANCEL: Final = TaskAct(
     (
         "The task ends now.",
         "Its client is told the reason when it next looks at the task.",
-        "What its rounds have done stays done.",
+        "What its rounds have already done is not undone.",
     ),
     "The task is cancelled. Its client is told the reason.",
     "The task had already ended.",
