@@ -103,7 +103,7 @@ TERMS = (
     ),
     Term(
         "Service account",
-        "An account for a program that acts for no person. Owners issue its tokens.",
+        "An account for a program that does not act for a person. Owners issue its tokens.",
     ),
     Term(
         "Target", "What a call or an entry is about: a tool, a prompt, a URI, a user or a setting."

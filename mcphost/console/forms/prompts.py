@@ -23,11 +23,13 @@ class ArgumentRow(RowForm):
 
     CONTENT_FIELDS = ("name", "title", "description", "choices")
 
-    name = forms.text("Name", "Used as {name} in texts.", spellcheck="false")
+    name = forms.text(
+        "Name", "In the texts, write it in braces, such as `{city}`.", spellcheck="false"
+    )
     title = forms.text("Title", "Shown to users.")
     description = forms.text("Description", "What to enter.")
     required = forms.switch("Required")
-    choices = forms.lines("Choices", "One per line; suggested while users type.", rows=2)
+    choices = forms.lines("Suggestions", "One per line. Offered while users type.", rows=2)
 
     def as_config(self) -> dict[str, Any]:
         """Return the argument in the format of the kind's configuration."""

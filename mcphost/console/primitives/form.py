@@ -117,7 +117,7 @@ class PrimitiveForm(forms.ConsoleForm):
             fixed.append(self.part.fields["uri"])
         for field in fixed:
             field.widget.attrs["readonly"] = True
-            field.help_text = "It cannot be changed: clients know it."
+            field.help_text = "Cannot be changed, because clients already use it."
 
     @property
     def function_first(self) -> bool:

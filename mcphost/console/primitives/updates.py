@@ -20,7 +20,7 @@ from mcphost.tenants.roles import Permission
 
 _EXPLANATION = (
     "Clients that have subscribed to {} are notified that its content has changed, so that they can "
-    "read it again. The content itself is not changed by this."
+    "read it again. This does not change the content."
 )
 
 

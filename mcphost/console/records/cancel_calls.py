@@ -200,7 +200,7 @@ def _consequences(tenant: Tenant, timeline: Timeline) -> Sequence[str]:
             "answer is taken."
         ),
         how,
-        "What the call did so far stays done.",
+        "What the call has already done is not undone.",
     )
     return (
         (*sentences, f"Answers: {answered} given before stay recorded.") if answered else sentences

@@ -144,7 +144,7 @@ def payload(request: SignedInRequest, tenant: Tenant, entry_id: UUID) -> HttpRes
     )
 
 
-_CONTENT: Final = "the content recorded with this entry (arguments, a result, or both) of a call"
+_CONTENT: Final = "the content (arguments, a result, or both) of one step of a call"
 _CONTENTS: Final[Mapping[str, str]] = {
     QUESTION_ASKED: "a question",
     ANSWER_RECEIVED: "an answer to a question",
@@ -175,7 +175,7 @@ def erase(request: SignedInRequest, tenant: Tenant, entry_id: UUID) -> HttpRespo
                 f"{entry.at:%Y-%m-%d %H:%M:%S} UTC."
             ),
             "No auditor will be able to read it, and no search will find it.",
-            "The entry stays, and its commitment: the keyed checksum that shows whether the content was changed.",
+            "The entry will stay, with its commitment: the keyed checksum that shows whether the content was changed.",
         ),
         verb="Erase the payload",
         back=back.url,

@@ -97,7 +97,11 @@ def remove(request: SignedInRequest, tenant: Tenant, account_id: UUID) -> HttpRe
         messages.success(request, f"Service account {account.name} is removed.")
         return redirect("admin:service_accounts", tenant.slug)
     used_at = account.last_used_at
-    last_use = "never" if used_at is None else f"{used_at:%Y-%m-%d %H:%M} UTC"
+    last_use = (
+        "It was never used."
+        if used_at is None
+        else f"It was last used on {used_at:%Y-%m-%d at %H:%M} UTC."
+    )
     return show(
         request,
         "confirm.html",
@@ -105,9 +109,9 @@ def remove(request: SignedInRequest, tenant: Tenant, account_id: UUID) -> HttpRe
         page_of(tenant, "service_accounts", TITLE),
         final=True,
         points=(
-            f"Programs that call {tenant.title} as `{account.name}` stop working at once.",
-            f"{_tokens(account.live_tokens)} Last used: {last_use}.",
-            "The name is never used again; calls and the audit log keep it.",
+            f"Programs that call {tenant.title} as `{account.name}` will stop working at once.",
+            f"{_tokens(account.live_tokens)} {last_use}",
+            "The name will never be used again; calls and the audit log keep it.",
         ),
         verb=f"Remove the service account “{account.name}”",
         back=reverse("admin:service_accounts", args=[tenant.slug]),
@@ -118,7 +122,7 @@ def _tokens(number: int) -> str:
     """Say what becomes of an account's live tokens."""
     if not number:
         return "It has no live tokens."
-    return "Its live token is lost." if number == 1 else f"Its {number} live tokens are lost."
+    return "Its token will be revoked." if number == 1 else f"Its {number} tokens will be revoked."
 
 
 def _account(tenant: Tenant, account_id: UUID) -> services.AccountListing:

@@ -86,7 +86,7 @@ class TenantForm(forms.ConsoleForm):
     metadata_documents_only = forms.switch(
         "Only known clients may sign in",
         "Members can sign in with clients whose host is known, such as Claude, ChatGPT and VS Code, and "
-        "not with clients that register themselves, such as Cursor. Clients that are connected stay so.",
+        "not with clients that register themselves, such as Cursor. Clients that are already connected stay connected.",
     )
     allowed_origins = forms.lines(
         "Allowed origins",

@@ -79,15 +79,15 @@ class TokenForm(forms.ConsoleForm):
         error_messages={"invalid_choice": services.FOR_ONESELF},
     )
     audience = forms.select("Audience", choices=AUDIENCES, initial=Audience.MCP.value)
-    scopes = forms.checkboxes("Scopes", "What the token may do: at most what its owner may do.")
+    scopes = forms.checkboxes("Scopes", "The token can never do more than the account it acts for.")
     expires_at = forms.select(
         "Expires", choices=[*EXPIRIES, ("", "never")], initial="90", required=False
     )
     calls_per_minute = forms.number(
-        "Calls per minute", "per minute", "For this token. Empty: no separate limit."
+        "Calls per minute", "calls", "For this token. Empty: no separate limit."
     )
     concurrent_calls = forms.number(
-        "Concurrent calls", "at once", "For this token. Empty: no separate limit."
+        "Concurrent calls", "calls", "For this token. Empty: no separate limit."
     )
 
     def __init__(
@@ -99,6 +99,7 @@ class TokenForm(forms.ConsoleForm):
             self.fields["owner"].choices = owners  # type: ignore[attr-defined]
         else:
             del self.fields["owner"]
+            self.fields["scopes"].help_text = "The token can never do more than you can."
         self.fields["scopes"].choices = scopes  # type: ignore[attr-defined]
         self.fields["scopes"].initial = [LIST_TOOLS, CALL_TOOLS]
 

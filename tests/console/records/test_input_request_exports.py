@@ -63,6 +63,8 @@ def test_operators_and_staff_export_no_texts(operator, staff, acme, globex):
         text = client.get(url).content.decode()
         assert "Which" not in text
         assert '"answer"' not in text
+    page = operator.get("/admin/t/acme/input-requests/export/").content.decode()
+    assert "It does not contain the texts of questions and answers" in page
     assert {row.get("tool") for row in objects(operator)[:-1]} == {"refund"}
     every = objects(staff, "/admin/input-requests/export.jsonl")
     assert {row.get("tool") for row in every[:-1]} == {"refund", "deploy"}

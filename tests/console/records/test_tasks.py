@@ -93,7 +93,7 @@ def test_cancelling_and_retrying_say_which_task_it_is(operator: Client, acme: Th
     task = a_task(acme.tenant)
     a_question(task, "approve_refund", author_key="approve_refund")
     page = operator.get(f"{page_of(task)}cancel/").content.decode()
-    assert f"Cancel task of {task.tool}" in page
+    assert f"Cancel task of “{task.tool}”" in page
     started = f"{task.created_at:%Y-%m-%d %H:%M:%S} UTC"
     assert (
         f"This task of <code>{task.tool}</code> was started by an unknown caller at {started}."

@@ -134,7 +134,7 @@ def test_calls_of_a_service_account_are_recorded_under_its_name(
     owner.get_by_label("Description").fill("Counts things at night.")
     owner.get_by_role("button", name="Create").click()
     expect(owner.locator("#main")).to_contain_text("Service account nightly was created.")
-    owner.get_by_role("link", name="Issue token for nightly").click()
+    owner.get_by_role("link", name="New token for nightly").click()
     expect(owner.get_by_label("Owner")).to_contain_text("service account nightly")
     owner.get_by_label("Name").fill("cron")
     owner.get_by_role("button", name="Issue token").click()

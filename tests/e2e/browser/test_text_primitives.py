@@ -68,7 +68,7 @@ def write_prompt(page: Page, picture: Path) -> None:
     first = row(page, "Argument 1")
     expect(first.get_by_label("Name")).to_be_focused()
     first.get_by_label("Name").fill("city")
-    first.get_by_label("Choices").fill("Bonn\nOslo")
+    first.get_by_label("Suggestions").fill("Bonn\nOslo")
     first.get_by_text("Required", exact=True).click()
     row(page, "Message 1").get_by_label("Text").fill("How is the weather in ")
     page.get_by_role("button", name="{city}").click()
