@@ -70,13 +70,13 @@ _MOVES: Mapping[PrimitiveVerb, tuple[Callable[..., PrimitiveRow], str]] = {
 _REFUSALS = (StaleError, UnchangedError, WrongStateError, NotDeletableError)
 _REVIEW = " Review its changes, and publish it then."
 _REPLACED = "The version that is served now is named below. Confirm again to replace it."
-_SERVED_AGAIN = "It is disabled now, and will be served again."
+_SERVED_AGAIN = "It is disabled, and will be served again."
 
 _DISABLED = (
-    "Clients will no longer see `{name}` and will not be able to {verb} it. You can enable it again.",
+    "Clients will no longer see `{name}` or be able to {verb} it. You can enable it again.",
 )
 _ARCHIVED = (
-    "Clients will no longer see `{name}` and will not be able to {verb} it.",
+    "Clients will no longer see `{name}` or be able to {verb} it.",
     "The list will show it only under the state “archived”, from where it can be restored.",
 )
 _ENDS: Mapping[PrimitiveVerb, tuple[str, Sequence[str]]] = {
