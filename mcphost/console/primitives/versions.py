@@ -280,12 +280,16 @@ def delete(
         return redirect(
             return_links.named_list_url(request, WORDS[primitive_type].listing, tenant.slug)
         )
+    gone = " and all its versions"
+    if saved := saved_calls.count(row.id):
+        calls = "saved call" if saved == 1 else f"{saved} saved calls"
+        gone = f", all its versions and its {calls}"
     return _confirm(
         request,
         row,
         f"Delete the {WORDS[primitive_type].singular} {row.name}",
         [
-            _deleted_with(row),
+            f"`{row.name}`{gone} will be deleted.",
             *_recent_use(request, row),
             *_trials_of(row),
             "Its calls will stay in the record.",
@@ -367,15 +371,6 @@ def _version_of(
         if version is not None and version.id == version_id:
             return version, before, after
     raise Http404
-
-
-def _deleted_with(row: PrimitiveRow) -> str:
-    """Return a sentence that says what goes with a primitive."""
-    saved = saved_calls.count(row.id)
-    if not saved:
-        return f"`{row.name}` and all its versions will be deleted."
-    calls = "saved call" if saved == 1 else f"{saved} saved calls"
-    return f"`{row.name}`, all its versions and its {calls} will be deleted."
 
 
 def _trials_of(row: PrimitiveRow) -> Sequence[str]:
