@@ -28,7 +28,7 @@ PURPOSES: Mapping[str, str] = {
     "settings": "How this tenant presents itself, who may connect, and its limits.",
     "tenant_file": "This tenant's settings and everything it offers, as YAML: keep the file in git, change it, and apply it as a whole.",
     "tenant_file_plan": "What applying the file would change. Nothing has been changed yet.",
-    "tools": "HTTP requests, scripts and Python functions that models can call.",
+    "tools": "HTTP requests, scripts and Python functions that clients can call.",
     "prompts": "Messages that users start a conversation with.",
     "resources": "Texts and files that clients can read.",
     "templates": "Each template serves many addresses, such as docs://policies/{country}.",

@@ -56,13 +56,13 @@ class PrimitiveForm(forms.ConsoleForm):
     """The fields that an operator may set. `kind` says what the primitive is made from."""
 
     name = forms.text("Name", spellcheck="false")
-    title = forms.text("Title", "Shown to users. Empty: the author's title.")
+    title = forms.text("Title", "Shown to users. Empty: the function's own title.")
     description = forms.lines(
-        "Description", "Tells the model when to use it. Empty: the author's description."
+        "Description", "Tells the model when to use it. Empty: the function's own description."
     )
     scopes = forms.text("Scopes", _SCOPES_HINT, spellcheck="false")
     time_limit_seconds = forms.seconds(
-        "Time limit", "For one run. Empty: the author's value, or else the platform's limit."
+        "Time limit", "For one run. Empty: the function's own value, or else the platform's limit."
     )
 
     answer_within_seconds = forms.seconds("Answer time limit")
@@ -94,7 +94,9 @@ class PrimitiveForm(forms.ConsoleForm):
             del self.fields["answer_within_seconds"], self.fields["target_seconds"]
         else:
             empty = (
-                "the author's value, or else the platform's" if kind == PYTHON else "the platform's"
+                "the function's own value, or else the platform's"
+                if kind == PYTHON
+                else "the platform's"
             )
             self.fields["answer_within_seconds"].help_text = _ANSWER_WITHIN_HINT.format(
                 lasted(settings.MCPHOST_MAX_ANSWER_SECONDS), empty

@@ -70,13 +70,13 @@ _MOVES: Mapping[PrimitiveVerb, tuple[Callable[..., PrimitiveRow], str]] = {
 _REFUSALS = (StaleError, UnchangedError, WrongStateError, NotDeletableError)
 _REVIEW = " Review its changes, and publish it then."
 _REPLACED = "The version that is served now is named below. Confirm again to replace it."
-_SERVED_AGAIN = "It is disabled now, and will be served again."
+_SERVED_AGAIN = "It is disabled, and will be served again."
 
 _DISABLED = (
-    "Clients will no longer see `{name}` and will not be able to {verb} it. You can enable it again.",
+    "Clients will no longer see `{name}` or be able to {verb} it. You can enable it again.",
 )
 _ARCHIVED = (
-    "Clients will no longer see `{name}` and will not be able to {verb} it.",
+    "Clients will no longer see `{name}` or be able to {verb} it.",
     "The list will show it only under the state “archived”, from where it can be restored.",
 )
 _ENDS: Mapping[PrimitiveVerb, tuple[str, Sequence[str]]] = {
@@ -280,12 +280,16 @@ def delete(
         return redirect(
             return_links.named_list_url(request, WORDS[primitive_type].listing, tenant.slug)
         )
+    gone = " and all its versions"
+    if saved := saved_calls.count(row.id):
+        calls = "saved call" if saved == 1 else f"{saved} saved calls"
+        gone = f", all its versions and its {calls}"
     return _confirm(
         request,
         row,
         f"Delete the {WORDS[primitive_type].singular} “{row.name}”",
         [
-            _deleted_with(row),
+            f"`{row.name}`{gone} will be deleted.",
             *_recent_use(request, row),
             *_trials_of(row),
             "Its calls will stay in the record.",
@@ -367,15 +371,6 @@ def _version_of(
         if version is not None and version.id == version_id:
             return version, before, after
     raise Http404
-
-
-def _deleted_with(row: PrimitiveRow) -> str:
-    """Return a sentence that says what goes with a primitive."""
-    saved = saved_calls.count(row.id)
-    if not saved:
-        return f"`{row.name}` and all its versions will be deleted."
-    calls = "saved call" if saved == 1 else f"{saved} saved calls"
-    return f"`{row.name}`, all its versions and its {calls} will be deleted."
 
 
 def _trials_of(row: PrimitiveRow) -> Sequence[str]:

@@ -63,8 +63,8 @@ CANCEL: Final = TaskAct(
     cancel_task,
     "Cancel task",
     (
-        "The task will end at once.",
-        "Its client will be told the reason when it next asks for the task.",
+        "The task will end now.",
+        "Its client will be told the reason when it next looks at the task.",
         "What its rounds have done will stay done.",
     ),
     "The task is cancelled. Its client is told the reason.",

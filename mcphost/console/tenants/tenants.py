@@ -233,6 +233,7 @@ def add(request: SignedInRequest) -> HttpResponseBase:
 def overview(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     """Show one tenant: its numbers and what needs attention; where clients connect, what it offers."""
     own, now = frozenset({tenant.pk}), timezone.now()
+    is_staff = allowed(request.user, None, Permission.MANAGE_TENANT)
     may_read = allowed(request.user, tenant, Permission.VIEW_RECORDS)
     waiting = of_clients(still_open(call_list.waiting(own, now))) if may_read else []
     recent = call_list.calls(EntryFilter(own), now, limit=RECENT).calls if may_read else ()
@@ -242,7 +243,7 @@ def overview(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         request,
         "tenants/tenant.html",
         tenant.title,
-        *_above(request),
+        *([Crumb("All tenants", reverse("admin:tenants"))] if is_staff else []),
         counts=counts(own)[tenant.pk],
         steps=steps,
         hands=hands(viewer, [tenant], waiting, now) if tenant.closed_at is None else (),
@@ -256,13 +257,6 @@ def overview(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         url=mcp_url(request, tenant.slug),
         purpose=PURPOSES["tenant"] if steps is None else _NEW,
     )
-
-
-def _above(request: SignedInRequest) -> Sequence[Crumb]:
-    """Return the breadcrumb of the list of tenants, for users who have it in their menu."""
-    if not allowed(request.user, None, Permission.MANAGE_TENANT):
-        return ()
-    return (Crumb("All tenants", reverse("admin:tenants")),)
 
 
 @of_tenant(Permission.MANAGE_TENANT)
