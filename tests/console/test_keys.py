@@ -253,6 +253,21 @@ def test_housekeeping_writes_the_last_use_of_a_key(staff: Client, cast: Cast) ->
     assert [line.used is not None for line in page.context["picture"].lines] == [True]
 
 
+def test_the_bar_of_the_active_key_ends_at_the_present(staff: Client, old: str) -> None:
+    first = RingKey.objects.get(pk=old)
+    first.created_at = first.activated_at = timezone.now() - timedelta(days=30)
+    first.save()
+    have_waited(rotate(Actor.system()))
+    run_due_transitions()
+    picture = staff.get(KEYS).context["picture"]
+    (active,) = [
+        bar for line in picture.lines for bar in line.bars if bar.phase.state is KeyState.ACTIVE
+    ][:1]
+    assert active.width == "2.000%"
+    end = float(active.x.removesuffix("%")) + float(active.width.removesuffix("%"))
+    assert end == pytest.approx(float(picture.now.removesuffix("%")), abs=0.01)
+
+
 def test_a_confirmed_rotation_does_not_run_the_queries_of_its_page(
     staff: Client, old: str, settings: Any
 ) -> None:

@@ -70,14 +70,14 @@ def _kind_of(entry: EntryView) -> tuple[str, UUID | None, str, str]:
 @of_tenant(Permission.VIEW_RECORDS)
 @require_safe
 def audit_log(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
-    """List who changed what in one tenant."""
+    """List who changed or viewed what in one tenant."""
     return _audit_log(request, frozenset({tenant.pk}), "Audit log")
 
 
 @of_platform(Permission.VIEW_RECORDS)
 @require_safe
 def all_audit_log(request: SignedInRequest) -> HttpResponseBase:
-    """List who changed what in all tenants and in the platform itself."""
+    """List who changed or viewed what in all tenants and in the platform itself."""
     return _audit_log(request, tenants_of(RecordFilter.of(request.GET)), "Platform audit log")
 
 
