@@ -70,25 +70,23 @@ _MOVES: Mapping[PrimitiveVerb, tuple[Callable[..., PrimitiveRow], str]] = {
 _REFUSALS = (StaleError, UnchangedError, WrongStateError, NotDeletableError)
 _REVIEW = " Review its changes, and publish it then."
 _REPLACED = "The version that is served now is named below. Confirm again to replace it."
-_SERVED_AGAIN = "It is disabled, and is served again by this."
+_SERVED_AGAIN = "It is disabled, and will be served again."
 
 _DISABLED = (
-    "Clients no longer see `{name}` and can no longer {verb} it. You can enable it again.",
+    "Clients will no longer see `{name}` or be able to {verb} it. You can enable it again.",
 )
 _ARCHIVED = (
-    "Clients no longer see `{name}` and can no longer {verb} it.",
-    "The list shows it only under the state “archived”, from where it can be restored.",
+    "Clients will no longer see `{name}` or be able to {verb} it.",
+    "The list will show it only under the state “archived”, from where it can be restored.",
 )
 _ENDS: Mapping[PrimitiveVerb, tuple[str, Sequence[str]]] = {
     PrimitiveVerb.DISABLE: ("Disable", _DISABLED),
     PrimitiveVerb.ARCHIVE: ("Archive", _ARCHIVED),
 }
-_AFFECTED = (
-    "Answers to its {requests} are no longer accepted: the next round of those calls is refused."
-)
+_AFFECTED = "Answers to its {requests} will no longer be accepted: the next round of those calls will be refused."
 
 
-_TRIALS = "Trials that still wait for an answer end."
+_TRIALS = "Trials that still wait for an answer will end."
 
 
 class RollBackForm(forms.ConsoleForm):
@@ -180,8 +178,8 @@ def roll_back(
         _roll_back_title(row, restored),
         [
             *([_SERVED_AGAIN] if row.state is PrimitiveState.DISABLED else []),
-            f"Clients get version {restored.number} of `{row.name}` instead of {row.version_number}.",
-            "The working copy stays as it is.",
+            f"Clients will get version {restored.number} of `{row.name}` instead of {row.version_number}.",
+            "The working copy will stay as it is.",
             *_trials_of(row),
             *_under_way(row, going_on=True),
         ],
@@ -285,10 +283,10 @@ def delete(
         row,
         f"Delete the {WORDS[primitive_type].singular} {row.name}",
         [
-            f"`{row.name}` and all its versions are deleted.",
+            f"`{row.name}` and all its versions will be deleted.",
             *_recent_use(request, row),
             *_trials_of(row),
-            "Its calls stay in the record.",
+            "Its calls will stay in the record.",
         ],
         form=form,
         final=True,
@@ -399,8 +397,9 @@ def _under_way(row: PrimitiveRow, *, going_on: bool) -> Sequence[str]:
     if open_requests:
         requests = f"{open_requests} open question{'' if open_requests == 1 else 's'}"
         if going_on:
-            accept = "accepts" if open_requests == 1 else "accept"
-            parts.append(f"Its {requests} still {accept} answers; those that were given are kept.")
+            parts.append(
+                f"Its {requests} will still accept answers; those that were given are kept."
+            )
         else:
             parts.append(_AFFECTED.format(requests=requests))
     return parts or ("No call waits for an answer, and none is in progress.",)

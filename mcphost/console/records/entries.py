@@ -144,10 +144,10 @@ def payload(request: SignedInRequest, tenant: Tenant, entry_id: UUID) -> HttpRes
     )
 
 
-_CONTENT: Final = "the arguments and the result of a call"
+_CONTENT: Final = "The arguments and the result of a call"
 _CONTENTS: Final[Mapping[str, str]] = {
-    QUESTION_ASKED: "a question",
-    ANSWER_RECEIVED: "an answer to a question",
+    QUESTION_ASKED: "A question",
+    ANSWER_RECEIVED: "An answer to a question",
 }
 
 
@@ -171,11 +171,11 @@ def erase(request: SignedInRequest, tenant: Tenant, entry_id: UUID) -> HttpRespo
         final=True,
         points=(
             (
-                f"Erased from this server: {_CONTENTS.get(entry.action, _CONTENT)} of `{entry.target}`, recorded at "
-                f"{entry.at:%Y-%m-%d %H:%M:%S} UTC."
+                f"{_CONTENTS.get(entry.action, _CONTENT)} of `{entry.target}`, recorded at "
+                f"{entry.at:%Y-%m-%d %H:%M:%S} UTC, will be erased from this server."
             ),
-            "No auditor can read it any more, and no search finds it.",
-            "The entry itself stays, and the hash that proves what it was.",
+            "No auditor will be able to read it, and no search will find it.",
+            "The entry itself will stay, with the hash that proves what it was.",
         ),
         verb="Erase the payload",
         back=back.url,

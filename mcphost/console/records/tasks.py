@@ -62,9 +62,9 @@ CANCEL: Final = TaskAct(
     cancel_task,
     "Cancel task",
     (
-        "The task ends now.",
-        "Its client is told the reason when it next looks at the task.",
-        "What its rounds have done stays done.",
+        "The task will end now.",
+        "Its client will be told the reason when it next looks at the task.",
+        "What its rounds have done will stay done.",
     ),
     "The task is cancelled. Its client is told the reason.",
     "The task had already ended.",
@@ -75,10 +75,10 @@ RETRY: Final = TaskAct(
     "Retry task",
     (
         (
-            "The next round of the task runs as soon as a process has room, from what its earlier rounds "
+            "The next round of the task will run as soon as a process has room, from what its earlier rounds "
             "have recorded."
         ),
-        "Steps without a recorded result run again.",
+        "Steps without a recorded result will run again.",
     ),
     "The task runs again.",
     "The task cannot run now: it has ended, waits for answers, or runs already.",

@@ -73,7 +73,7 @@ _OUTCOMES: Mapping[str, tuple[str, str]] = {
     FailureKind.ASKED_TOO_OFTEN: ("bad", "too many questions"),
     FailureKind.JOURNAL_TOO_LARGE: ("bad", "journal too large"),
     FailureKind.CRASHED: ("bad", "crashed"),
-    TaskState.WORKING: ("info", "works as a task"),
+    TaskState.WORKING: ("info", "running as a task"),
     listing.WAITING: ("info", "task waiting for an answer"),
     "accept": ("good", "accepted"),
     "received": ("good", "answered"),

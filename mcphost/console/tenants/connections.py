@@ -22,7 +22,7 @@ from mcphost.tenants.roles import Permission
 
 WHAT_ENDS: Final = (
     "Its streams, calls, questions and tasks will end within seconds, and cannot be resumed.",
-    "Its calls stay in the record.",
+    "Its calls will stay in the record.",
 )
 
 

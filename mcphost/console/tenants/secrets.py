@@ -219,7 +219,7 @@ def delete(request: SignedInRequest, tenant: Tenant, secret_id: UUID) -> HttpRes
         points=()
         if blockers
         else (
-            "Its value cannot be restored. It is masked in responses for one more day, then erased.",
+            "Its value cannot be restored. It will be masked in responses for one more day, then erased.",
             f"Named by what is not published: {drafts}." if drafts else "Nothing uses it.",
         ),
     )

@@ -105,9 +105,9 @@ def remove(request: SignedInRequest, tenant: Tenant, account_id: UUID) -> HttpRe
         page_of(tenant, "service_accounts", TITLE),
         final=True,
         points=(
-            f"Programs that call {tenant.title} as `{account.name}` stop working at once.",
+            f"Programs that call {tenant.title} as `{account.name}` will stop working at once.",
             f"{_tokens(account.live_tokens)} Last used: {last_use}.",
-            "The name is never used again; calls and the audit log keep it.",
+            "The name will never be used again; calls and the audit log will keep it.",
         ),
         verb=f"Remove the service account {account.name}",
         back=reverse("admin:service_accounts", args=[tenant.slug]),
@@ -118,7 +118,7 @@ def _tokens(number: int) -> str:
     """Say what becomes of an account's live tokens."""
     if not number:
         return "It has no live tokens."
-    return "Its live token is lost." if number == 1 else f"Its {number} live tokens are lost."
+    return f"Its {'live token' if number == 1 else f'{number} live tokens'} will be lost."
 
 
 def _account(tenant: Tenant, account_id: UUID) -> services.AccountListing:

@@ -288,8 +288,8 @@ def revocation(token: TokenListing, subject: str) -> Sequence[str]:
     """Say what the revocation of a token ends, what stays, and when it was last used."""
     used = "never" if token.last_used_at is None else f"{token.last_used_at:%Y-%m-%d %H:%M} UTC"
     return (
-        f"{subject} stops working immediately and permanently.",
-        "Its calls stay in the record, and it stays in the list as revoked.",
+        f"{subject} will stop working immediately and permanently.",
+        "Its calls will stay in the record, and it will stay in the list as revoked.",
         f"Last used: {used}. Expires: {_day(token.expires_at)}.",
     )
 

@@ -25,7 +25,7 @@ __all__ = ["acme"]
 LOGIN = "/admin/login/"
 TOOLS = "/admin/t/acme/tools/"
 ACCEPTED = {"answer-sure-action": "accept", "answer-sure-value-sure": "true"}
-OVER = "Trials that still wait for an answer end"
+OVER = "Trials that still wait for an answer will end"
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("acme")]
 

@@ -155,7 +155,7 @@ def test_disabling_first_shows_the_waiting_calls(operator: Client, acme: Things)
     for verb in ("disable", "archive"):
         text = operator.get(f"{page}{verb}/").content.decode()
         assert "open question" in text
-        assert "no longer accepted" in text
+        assert "no longer be accepted" in text
     operator.post(f"{page}archive/")
     assert Primitive.objects.get(pk=acme.tool).state == "archived"
 

@@ -197,7 +197,7 @@ def test_a_roll_back_does_not_serve_a_tool_disabled_in_the_meantime(operator, ac
     refused = operator.post(serve, shown)
     text = refused.content.decode()
     assert "Nothing was changed. canary-acme-tool was changed meanwhile by another user" in text
-    assert "It is disabled, and is served again by this." in text
+    assert "It is disabled, and will be served again." in text
     assert Primitive.objects.get(pk=acme.tool).state == "disabled"
     # The state was shown: confirming again serves it.
     operator.post(serve, refused.context["bound"])

@@ -86,7 +86,7 @@ def test_staff_without_a_role_issue_tokens_for_service_accounts_only(staff: Clie
 def test_a_revoked_token_is_listed_as_revoked(owner: Client, acme: Things) -> None:
     path = f"{TOKENS}{acme.token}/revoke/"
     assert owner.get(TOKENS).content.decode().count("without consent") == 1
-    assert "stops working immediately" in owner.get(path).content.decode()
+    assert "will stop working immediately" in owner.get(path).content.decode()
     back = f"{TOKENS}?at={acme.token}&changed={acme.token}#token-{acme.token}"
     assert owner.post(path)["Location"] == back
     assert Token.objects.get(pk=acme.token).revoked_at is not None

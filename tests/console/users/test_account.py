@@ -42,7 +42,7 @@ def test_a_member_without_console_access_issues_and_revokes_an_own_token(member,
     assert issued.plaintext not in page
     path = f"{YOU}tokens/{issued.id}/revoke/"
     assert (
-        "Your token “laptop” for Acme stops working immediately"
+        "Your token “laptop” for Acme will stop working immediately"
         in member.get(path).content.decode()
     )
     assert member.post(path)["Location"] == YOU

@@ -16,9 +16,9 @@ from tests.serving.contracts.test_contract import got, named
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-NO_LONGER = "Answers to its 1 open question are no longer accepted"
-STILL = "Its 1 open question still accepts answers"
-TRIAL_OVER = "Trials that still wait for an answer end."
+NO_LONGER = "Answers to its 1 open question will no longer be accepted"
+STILL = "Its 1 open question will still accept answers"
+TRIAL_OVER = "Trials that still wait for an answer will end."
 AFTER: Mapping[str, str] = {"disable": NO_LONGER, "archive": NO_LONGER, "roll back": STILL}
 PLAIN = [("python", delivery) for delivery in DELIVERIES]
 
