@@ -188,10 +188,13 @@ def tiles(total: CallNumbers, before: Earlier | None, scope: Scope) -> Iterator[
     )
     slow = f"p95 {latency(total.p95_us)}" if total.p95_us is not None else "no calls"
     yield Tile("Server time p50", latency(total.p50_us), slow, url=calls)
+    share, still_open = accepted_share(total.input_requests, total.endings), ended(total, "open")
+    parts = [] if share == NONE_ENDED else [f"{share} accepted"]
+    parts += [f"{grouped(still_open)} open"] if still_open else []
     yield Tile(
         "Questions",
         grouped(total.input_requests),
-        _became(total),
+        ", ".join(parts) or "none asked",
         url=scope.questions(total.input_requests),
         counts="questions",
     )
@@ -354,15 +357,6 @@ def _top_row(
         errors_url=scope.url(ranked.errors, outcome=ERROR),
         high=ranked.errors > HIGH * ranked.calls,
     )
-
-
-def _became(total: CallNumbers) -> str:
-    """Return which part of the questions that have ended was accepted, and how many are open."""
-    if not total.input_requests:
-        return "none asked"
-    share, still_open = accepted_share(total.input_requests, total.endings), ended(total, "open")
-    parts = [] if share == NONE_ENDED else [f"{share} accepted"]
-    return ", ".join([*parts, *([f"{grouped(still_open)} open"] if still_open else [])])
 
 
 def _change(calls: int, before: Earlier | None) -> tuple[str, str]:

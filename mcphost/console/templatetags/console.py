@@ -318,12 +318,11 @@ def _brief_value(name: str, value: Any) -> str:
     if name == "audience":
         return _AUDIENCES.get(str(value), str(value))
     if name == "query":
-        return ", ".join(f"{_filter_label(key)} {text}" for key, text in parse_qsl(str(value)))
+        return ", ".join(
+            f"{_FILTER_LABELS.get(key, key.replace('_', ' ').capitalize())} {text}"
+            for key, text in parse_qsl(str(value))
+        )
     return _names(value) if name == "changed" else _plain(value)
-
-
-def _filter_label(name: str) -> str:
-    return _FILTER_LABELS.get(name, name.replace("_", " ").capitalize())
 
 
 def _names(value: Any) -> str:

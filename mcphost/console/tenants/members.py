@@ -266,6 +266,9 @@ def remove(request: SignedInRequest, tenant: Tenant, user_id: int) -> HttpRespon
             show_refusal(request, refusal)
         return redirect("admin:members", tenant.slug)
     name, is_last = user.get_username(), services.is_last_owner(tenant, user)
+    role = Membership.objects.get(tenant=tenant, user=user).role
+    access = live_access.of_member(tenant.pk, user.pk, timezone.now())
+    ending = f"{access} will stop working permanently, even if {name} returns."
     return show(
         request,
         "confirm.html",
@@ -273,7 +276,14 @@ def remove(request: SignedInRequest, tenant: Tenant, user_id: int) -> HttpRespon
         page_of(tenant, "members", "Members"),
         blocked=f"{name} is the last owner of {tenant.title}. {OTHER_OWNER}",
         blockers=owner_pages([tenant]) if is_last else (),
-        points=() if is_last else _removal(tenant, user),
+        points=()
+        if is_last
+        else (
+            f"{name} will lose the role of {role} in {tenant.title}.",
+            *([ending] if access else ()),
+            f"Calls and the audit log will keep the name. {name} needs a new invitation to return.",
+            "Service accounts will keep their tokens, including those that this member issued:",
+        ),
         links=()
         if is_last
         else [("Tokens of service accounts", reverse("admin:tokens", args=[tenant.slug]))],
@@ -289,20 +299,6 @@ def owner_pages(tenants: Sequence[Tenant]) -> list[tuple[str, str]]:
         (f"Members of {tenant.title}", reverse("admin:members", args=[tenant.slug]))
         for tenant in tenants
     ]
-
-
-def _removal(tenant: Tenant, user: User) -> Sequence[str]:
-    """Say what ends for a member who is removed, and what stays."""
-    name = user.get_username()
-    role = Membership.objects.get(tenant=tenant, user=user).role
-    access = live_access.of_member(tenant.pk, user.pk, timezone.now())
-    ending = f"{access} will stop working permanently, even if {name} returns."
-    return (
-        f"{name} will lose the role of {role} in {tenant.title}.",
-        *([ending] if access else ()),
-        f"Calls and the audit log will keep the name. {name} needs a new invitation to return.",
-        "Service accounts will keep their tokens, including those that this member issued. Their list names the issuer:",
-    )
 
 
 def _back(request: SignedInRequest, tenant: Tenant, row: str) -> HttpResponseBase:

@@ -312,30 +312,23 @@ def close(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         verb=title,
         back=reverse("admin:settings", args=[tenant.slug]),
         final=True,
-        points=_closing(tenant, mcp_url(request, tenant.slug)),
+        points=_closing(tenant, mcp_url(request, tenant.slug), timezone.now()),
     )
 
 
-def _closing(tenant: Tenant, url: str) -> Sequence[str]:
+def _closing(tenant: Tenant, url: str, now: datetime) -> Sequence[str]:
     """Say what ends with a tenant, and what stays."""
-    now = timezone.now()
+    access = live_access.of_tenant(tenant.pk, now)
+    under = key_effects.under_key_of_tenant(tenant.pk, now)
     members = tenant.memberships.count()
     return (
         f"Its MCP address `{url}` will stop answering at once. No new tenant can use this address.",
-        *(_affected(tenant, now) or (_NONE_AFFECTED,)),
+        *([f"{access} will stop working."] if access else ()),
+        *([f"{under} will be cut off from their clients."] if under else ()),
+        *(() if access or under else (_NONE_AFFECTED,)),
         (
             f"{'1 member' if members == 1 else f'{members} members'} will keep read access to the tools, calls and "
             "audit log that their role allows."
         ),
         "Platform staff will still be able to read its calls and audit log.",
-    )
-
-
-def _affected(tenant: Tenant, now: datetime) -> Sequence[str]:
-    """Return a sentence for what stops working, and one for what loses its client."""
-    access = live_access.of_tenant(tenant.pk, now)
-    under = key_effects.under_key_of_tenant(tenant.pk, now)
-    return (
-        *([f"{access} will stop working."] if access else ()),
-        *([f"{under} will be cut off from their clients."] if under else ()),
     )
