@@ -155,7 +155,7 @@ def _lost(rows: Sequence[KeyRow]) -> list[tuple[str, UnderKey]]:
 
 
 def _still_opening(rows: Sequence[KeyRow]) -> str:
-    keys = [row.id for row in rows if row.state is KeyState.RETIRING]
+    keys = [f"`{row.id}`" for row in rows if row.state is KeyState.RETIRING]
     if not keys:
         return "No key that was replaced earlier still opens anything"
     return f"{', '.join(keys)}, replaced earlier, will keep opening what was sealed with it, unless you retire it"
@@ -193,7 +193,7 @@ def retire(request: SignedInRequest, key_id: str) -> HttpResponseBase:
             else ""
         )
         consequences = (
-            f"From then on, the key opens nothing.{by_itself}",
+            f"The key will no longer open anything.{by_itself}",
             _lost_for_clients(under),
             LINKS,
         )
