@@ -120,9 +120,9 @@ class PagedQuery(ListQuery):
     POSITION: ClassVar = frozenset({"limit", "cursor"})
 
     limit: WholeNumber = Field(
-        DEFAULT_LIMIT, ge=1, le=MAX_LIMIT, description="Most items of the page."
+        DEFAULT_LIMIT, ge=1, le=MAX_LIMIT, description="Maximum number of items per page."
     )
-    cursor: str = Field("", max_length=2000, description="`next` of the page before.")
+    cursor: str = Field("", max_length=2000, description="The `next` value of the previous page.")
 
     def filters(self) -> dict[str, Any]:
         """Return the parameters that narrow the list, by name."""

@@ -23,18 +23,19 @@ class Term:
 TERMS = (
     Term(
         "Answer",
-        "What came back for a question: a form that was filled in, or a refusal. The tool goes on with it in the "
-        "next round. The protocol calls it an input response.",
+        "What came back for a question: a filled-in form, or that the person declined or cancelled. The tool goes "
+        "on with it in the next round. The protocol calls it an input response.",
     ),
     Term(
         "Audit log",
-        "The list of changes: who did what to which target, and when. Entries are never edited.",
+        "The list of who changed or viewed what, and when. Entries are never edited.",
     ),
     Term(
         "Call",
         "One use of a tool, prompt or resource, from the client's first request to the result. It has "
         "one or more rounds.",
     ),
+    Term("Caller", "The member or service account for which a client makes a call."),
     Term(
         "Client",
         "The program that connects to a tenant's address and acts for a user, such as Claude Code, "
@@ -56,7 +57,7 @@ TERMS = (
     ),
     Term(
         "Key",
-        "One of the platform's keys, from which the request states that clients hold are sealed.",
+        "One of the platform's keys, with which the request states that clients hold are sealed.",
     ),
     Term(
         "MCP",

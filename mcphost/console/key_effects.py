@@ -18,7 +18,10 @@ from mcphost.tasks import listing as tasks
 from mcphost.vault.listing import KeyRow
 from mcphost.vault.states import KeyState
 
-LINKS = "Links for confirmations and callbacks will stop working, too. They are not stored, so they cannot be counted."
+LINKS = (
+    "Confirmation and callback links that were already sent will also stop working. They are not stored, so they "
+    "cannot be counted."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +48,14 @@ class UnderKey:
         return [_many(number, thing) for number, thing in named if number]
 
     def __str__(self) -> str:
-        """In words, to begin or to end a sentence."""
-        calls = _many(self.calls, "waiting call")
-        return f"{calls}, {_many(self.sessions, 'open session')} and {_many(self.tasks, 'task')}"
+        """In words, without the counts that are zero."""
+        named = (
+            (self.calls, "waiting call"),
+            (self.sessions, "open session"),
+            (self.tasks, "task"),
+        )
+        *others, last = [_many(number, thing) for number, thing in named if number] or [""]
+        return f"{', '.join(others)} and {last}" if others else last
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,4 +107,4 @@ def _keys(process: NodeRow) -> Sequence[object]:
 
 
 def _many(number: int, thing: str) -> str:
-    return f"1 {thing}" if number == 1 else f"{number or 'no'} {thing}s"
+    return f"1 {thing}" if number == 1 else f"{number} {thing}s"

@@ -78,7 +78,7 @@ def draw(keys: Sequence[KeyRow], now: datetime) -> Picture | None:
         KeyLine(
             key,
             index * ROW + ROW // 2,
-            [_bar(phase, index, share) for phase in key.phases],
+            [_bar(phase, index, share, now) for phase in key.phases],
             "" if key.last_used_at is None else _percent(share(key.last_used_at)),
         )
         for index, key in enumerate(shown)
@@ -86,9 +86,10 @@ def draw(keys: Sequence[KeyRow], now: datetime) -> Picture | None:
     return Picture(len(shown) * ROW, lines, _ticks(start, end), _percent(share(now)))
 
 
-def _bar(phase: KeyPhase, index: int, share: Callable[[datetime], float]) -> Bar:
+def _bar(phase: KeyPhase, index: int, share: Callable[[datetime], float], now: datetime) -> Bar:
     width = max(MIN_WIDTH, share(phase.end) - share(phase.start))
-    bar_start = min(share(phase.start), 100 - width)
+    latest_end = share(now) if phase.end <= now else 100
+    bar_start = max(0, min(share(phase.start), latest_end - width))
     return Bar(phase, _percent(bar_start), index * ROW + (ROW - BAR) // 2, _percent(width))
 
 

@@ -47,12 +47,10 @@ class CompromiseForm(forms.ConsoleForm):
 
     key = forms.text("Key", spellcheck="false", autocomplete="off")
 
-    def __init__(self, key: str, under: UnderKey, *sent: Any) -> None:
+    def __init__(self, key: str, *sent: Any) -> None:
         super().__init__(*sent)
         self._key = key
-        field = self.fields["key"]
-        field.label = f"Type `{key}` to confirm"
-        field.help_text = _first_upper(f"{under} are lost.")
+        self.fields["key"].label = f"Type `{key}` to confirm"
 
     def clean_key(self) -> str:
         typed: str = self.cleaned_data["key"]
@@ -92,21 +90,21 @@ def rotate(request: SignedInRequest) -> HttpResponseBase:
         lambda: lifecycle.rotate(actor(request)),
         done=lambda made: (
             f"The key {made} was created. It becomes active in a few seconds, once every process has "
-            f"read it. Under the keys before it {_open_work()} go on."
+            f"read it.{_going_on(' Still in progress under the keys before it: {}.')}"
         ),
-        title="Rotate the keys",
-        verb="Rotate the keys",
+        title="Rotate the key",
+        verb="Rotate the key",
         harmless=True,
         points=lambda: (
             (
-                "A new key is created, and becomes active once every process has had time to read it "
+                "A new key will be created. It becomes active once every process has had time to read it "
                 f"({_processes(len(status.living()))} at the moment)."
             ),
             (
-                "The current key keeps opening what it sealed until the last of that has expired, and then "
-                "retires by itself."
+                "The current key will keep opening what it sealed until the last of it has expired, and then "
+                "retire by itself."
             ),
-            f"No call is interrupted: {_open_work()} go on.",
+            f"No call will be interrupted{_going_on(': {} will go on')}.",
         ),
     )
 
@@ -120,28 +118,30 @@ def compromise(request: SignedInRequest) -> HttpResponseBase:
     # What was typed is compared with the key that the page has shown; the service refuses if another is active.
     shown_key = query_text(request.POST, "replaces") or active
     under = sum((under for _, under in lost), UnderKey())
-    named = ", ".join(f"{key} ({under})" for key, under in lost) or "no key"
+    named = ", ".join(f"`{key}`" for key, _ in lost) or "no key"
     return _confirmed(
         request,
         lambda: lifecycle.rotate(
             actor(request), compromised=True, replaces=query_text(request.POST, "replaces")
         ),
         done=lambda made: (
-            f"The key {made} is active. What was sealed with {named} is refused: the old key no longer opens "
-            "anything."
+            f"The key {made} is active. What was sealed with {named} is refused. {_were_lost(under)}"
         ),
-        title=f"Rotate the key “{active}” as compromised" if active else "Rotate as compromised",
-        form=CompromiseForm(shown_key, under, *form_input(request)) if shown_key else None,
+        title=f"Replace the compromised key “{active}”"
+        if active
+        else "Replace the compromised key",
+        form=CompromiseForm(shown_key, *form_input(request)) if shown_key else None,
         bound={"replaces": shown_key},
-        verb="Rotate the key at once",
+        verb="Replace the compromised key",
         final=True,
         points=lambda: (
             (
-                f"Everything sealed with {named} is refused as soon as each process has received "
-                "the change: waiting calls have to be repeated, sessions begin anew, and tasks fail."
+                f"Everything sealed with {named} will be refused as soon as each process has received "
+                "the change."
             ),
+            _lost_for_clients(under),
             LINKS,
-            "A new key becomes active at once.",
+            "A new key will become active at once.",
             f"{_still_opening(rows)}.",
         ),
     )
@@ -157,13 +157,23 @@ def _lost(rows: Sequence[KeyRow]) -> list[tuple[str, UnderKey]]:
 
 
 def _still_opening(rows: Sequence[KeyRow]) -> str:
-    keys = [row.id for row in rows if row.state is KeyState.RETIRING]
+    keys = [f"`{row.id}`" for row in rows if row.state is KeyState.RETIRING]
     if not keys:
         return "No key that was replaced earlier still opens anything"
-    return (
-        f"{', '.join(keys)}, replaced earlier, keep{'s' if len(keys) == 1 else ''} opening what was sealed "
-        "with it, unless you retire it"
-    )
+    return f"{', '.join(keys)}, replaced earlier, will keep opening what was sealed with it, unless you retire it"
+
+
+def _will_be_lost(under: UnderKey) -> str:
+    return f"{under or 'No waiting calls, open sessions or tasks'} will be lost."
+
+
+def _lost_for_clients(under: UnderKey) -> str:
+    fate = " Calls have to be repeated, sessions begin anew, and tasks fail." if under else ""
+    return f"{_will_be_lost(under)}{fate}"
+
+
+def _were_lost(under: UnderKey) -> str:
+    return f"Lost: {under}." if under else "No call, session or task was lost."
 
 
 @of_platform(Permission.MANAGE_KEYS)
@@ -174,25 +184,22 @@ def retire(request: SignedInRequest, key_id: str) -> HttpResponseBase:
     if row.state is KeyState.STANDBY:
         consequences: Sequence[str] = (
             "Nothing was sealed with it.",
-            "The rotation is cancelled; the active key stays active.",
+            "The rotation will be cancelled; the active key stays active.",
         )
         done = f"{row.id} is retired, and the rotation is cancelled. Nothing was sealed with it."
     else:
-        lost = (
-            f"{_first_upper(row.waiting)}: answers to them will be rejected, and the calls have to be repeated.",
-            f"In all, {under} under it are lost: clients begin new sessions, and tasks fail.",
-        )
         by_itself = (
-            f" It would retire by itself on {row.until:%Y-%m-%d at %H:%M} UTC, when all that it sealed has expired."
+            f" Without this, it retires by itself on {row.until:%Y-%m-%d at %H:%M} UTC, when all that it sealed has "
+            "expired."
             if row.until
             else ""
         )
         consequences = (
-            f"The key opens nothing any more.{by_itself}",
-            *(lost if under else ("No call, session or task goes on under it, so none is lost.",)),
+            f"The key will no longer open anything.{by_itself}",
+            _lost_for_clients(under),
             LINKS,
         )
-        done = f"{row.id} is retired. It no longer opens anything: {under} are lost."
+        done = f"{row.id} is retired and opens nothing. {_were_lost(under)}"
     return _confirmed(
         request,
         lambda: lifecycle.retire(row.id, actor(request), was=query_text(request.POST, "was")),
@@ -228,9 +235,9 @@ def destroy(request: SignedInRequest, key_id: str) -> HttpResponseBase:
         verb=f"Destroy the key “{row.id}”",
         final=True,
         points=(
-            f"It is retired and opens nothing already. {depends}",
-            "Its secret is erased, and cannot be recovered.",
-            "It stays in the list of keys as destroyed, and in the audit log.",
+            f"It is already retired and opens nothing. {depends}",
+            "Its secret will be erased, and cannot be recovered.",
+            "It will stay in the list of keys as destroyed, and in the audit log.",
         ),
     )
 
@@ -249,7 +256,7 @@ def salt(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         lifecycle.destroy_salt(tenant.pk, actor(request))
         messages.success(
             request,
-            f"The salt is destroyed. What was sealed before can no longer be opened: {under} are lost.",
+            f"The salt is destroyed. What was sealed before can no longer be opened. {_were_lost(under)}",
         )
         return redirect(back.url)
     return show(
@@ -267,7 +274,7 @@ def salt(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
             "rotate it instead; to shut the tenant down, close it."
         ),
         points=(
-            f"{f'Lost at once: {under}.' if under else 'No call, session or task will be lost.'} {LINKS}",
+            f"{_will_be_lost(under)} {LINKS}",
             (
                 "The tenant will never again be able to ask questions, keep sessions, run tasks, or return lists of more "
                 "than one page."
@@ -310,9 +317,10 @@ def _confirmed(
     return redirect(named_list_url(request, "admin:keys", row=f"key-{key}" if key else ""))
 
 
-def _open_work() -> UnderKey:
-    """Count what goes on under all keys together."""
-    return sum(map(key_effects.under_key, listing.keys(timezone.now())), UnderKey())
+def _going_on(sentence: str) -> str:
+    """Return a sentence with what goes on under all keys together; empty if nothing does."""
+    under = sum(map(key_effects.under_key, listing.keys(timezone.now())), UnderKey())
+    return sentence.format(under) if under else ""
 
 
 def _processes(number: int) -> str:

@@ -17,11 +17,14 @@ class LiveAccess:
     tokens: int
     apps: int
 
+    def __bool__(self) -> bool:
+        return bool(self.tokens or self.apps)
+
     def __str__(self) -> str:
-        """In words, to begin or to end a sentence."""
-        return (
-            f"{self.tokens or 'no'} live token{'' if self.tokens == 1 else 's'} and "
-            f"{self.apps or 'no'} connected app{'' if self.apps == 1 else 's'}"
+        """In words, without a number that is zero."""
+        named = ((self.tokens, "live token"), (self.apps, "connected app"))
+        return " and ".join(
+            f"{number} {thing}{'' if number == 1 else 's'}" for number, thing in named if number
         )
 
 

@@ -196,14 +196,23 @@ def keep_owners(user: User) -> None:
     Call it in the transaction that deactivates the account, after locking the account. Raises
     InvalidError.
     """
-    owned = Tenant.objects.open().filter(memberships__user=user, memberships__role=Role.OWNER)
-    ids = list(owned.order_by("pk").values_list("pk", flat=True))
+    ids = list(_owned(user).values_list("pk", flat=True))
     # Locked in one order, so that two such changes at once do not deadlock.
     tenants = Tenant.objects.open().select_for_update(no_key=True).filter(pk__in=ids).order_by("pk")
-    alone = [tenant.slug for tenant in tenants if _is_last_owner(tenant, user)]
+    alone = [tenant.slug for tenant in tenants if is_last_owner(tenant, user)]
     if alone:
         sentence = f"{user.get_username()} is the last owner of {', '.join(alone)}."
         raise InvalidError({"is_active": [f"{sentence} Make another member owner there first."]})
+
+
+def owned_alone(user: User) -> list[Tenant]:
+    """Return the open tenants that have no other active owner."""
+    return [tenant for tenant in _owned(user) if is_last_owner(tenant, user)]
+
+
+def _owned(user: User) -> QuerySet[Tenant]:
+    owned = Tenant.objects.open().filter(memberships__user=user, memberships__role=Role.OWNER)
+    return owned.order_by("pk")
 
 
 def active_owners(tenant_id: UUID) -> QuerySet[Membership]:
@@ -244,11 +253,12 @@ def _set_role(
 
 
 def _keep_an_owner(tenant: Tenant, user: User) -> None:
-    if _is_last_owner(tenant, user):
+    if is_last_owner(tenant, user):
         raise InvalidError({"role": [LAST_OWNER]})
 
 
-def _is_last_owner(tenant: Tenant, user: User) -> bool:
+def is_last_owner(tenant: Tenant, user: User) -> bool:
+    """Return whether the user is the only active owner of a tenant."""
     owners = set(active_owners(tenant.pk).values_list("user_id", flat=True))
     return owners == {user.pk}
 

@@ -292,7 +292,7 @@ _DESTROYED = "key {} is already destroyed"
 _CANNOT: Final = {
     (KeyVerb.RETIRE, KeyState.ACTIVE): (
         "key {} is the active key: rotate, and it is retired once its last token has expired; if it may "
-        "be known to others, rotate as compromised"
+        "be known to others, replace it as compromised"
     ),
     (KeyVerb.RETIRE, KeyState.RETIRED): _RETIRED,
     (KeyVerb.RETIRE, KeyState.DESTROYED): _DESTROYED,

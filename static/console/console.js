@@ -84,7 +84,7 @@
   const clocked = (root) => root.querySelectorAll("time[data-clock]").forEach((time) => {
     const at = new Date(time.dateTime);
     time.title = time.textContent;
-    time.textContent = `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+    time.textContent = `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())} ${zone}`;
   });
   const dressed = (root) => { timed(root); labelled(root); clocked(root); };
   dressed(document);

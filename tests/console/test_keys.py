@@ -96,7 +96,7 @@ def test_every_key_is_shown_with_its_state_and_calls_in_flight(staff: Client, ol
 
 
 def test_a_rotation_is_confirmed_and_the_page_follows_the_new_key(staff: Client, old: str):
-    assert "No call is interrupted" in text(staff.get(f"{KEYS}rotate/"))
+    assert "No call will be interrupted." in text(staff.get(f"{KEYS}rotate/"))
     assert states() == {old: "active"}
     done = staff.post(f"{KEYS}rotate/")
     (new,) = set(states()) - {old}
@@ -114,18 +114,19 @@ def test_declaring_a_compromise_first_shows_the_losses(staff: Client, old: str) 
     asked(old)
     asked(old)
     page = text(staff.get(f"{KEYS}compromised/"))
-    assert f"{old} (2 waiting calls, no open sessions and no tasks)" in page
+    assert f"Everything sealed with <code>{old}</code> will be refused" in page
     assert "No key that was replaced earlier still opens anything." in page
     assert states() == {old: "active"}
-    assert "2 waiting calls, no open sessions and no tasks are lost." in page
+    assert "2 waiting calls will be lost." in page
     keys_page = text(staff.get(KEYS))
+    assert "refused: 2 waiting calls would be lost.</p>" in keys_page
     assert keys_page.index("compromised/") > keys_page.index(f'id="key-{old}"')
     for typed in ("", "2", "another"):
         wrong = {**bound(staff.get(f"{KEYS}compromised/")), "key": typed}
         assert staff.post(f"{KEYS}compromised/", wrong).status_code == 200
         assert states() == {old: "active"}
     (after,) = said(staff, compromised(staff, old))
-    assert f"sealed with {old} (2 waiting calls, no open sessions and no tasks) is refused" in after
+    assert f"sealed with `{old}` is refused. Lost: 2 waiting calls." in after
     assert states()[old] == "retired"
     assert sorted(states().values()) == ["active", "retired"]
     assert Entry.objects.get(action="key.rotated").facts["compromised"] is True
@@ -184,11 +185,10 @@ def test_an_owner_destroys_the_salt_by_typing_the_slug(cast: Cast, owner: Client
     tenant = cast.acme.id
     ensure_tenant(tenant)
     assert SALT in text(owner.get("/admin/t/acme/settings/"))
-    assert "No call, session or task will be lost." in text(owner.get(SALT))
+    assert "No waiting calls, open sessions or tasks will be lost." in text(owner.get(SALT))
     a_task(tenant, request="mcps1.k1.abc")
     page = text(owner.get(SALT))
-    assert "Lost at once: " in page
-    assert "1 task." in page
+    assert "1 task will be lost." in page
     assert "This is not the tenant's slug." in text(owner.post(SALT, {"slug": "globex"}))
     assert TenantSecret.objects.get(tenant=tenant).wrapped_salt
     assert owner.post(SALT, {"slug": "acme"})["Location"] == "/admin/t/acme/settings/"
@@ -202,6 +202,13 @@ def test_an_owner_destroys_the_salt_by_typing_the_slug(cast: Cast, owner: Client
         last = said(owner, method(SALT, {"slug": "acme"}))[-1]
         assert last == "The salt has already been destroyed."
     assert Entry.objects.filter(action="salt.destroyed").count() == 1
+
+
+def test_counts_that_are_zero_are_left_out() -> None:
+    assert str(key_effects.UnderKey(5, 0, 2)) == "5 waiting calls and 2 tasks"
+    assert str(key_effects.UnderKey(1, 1, 1)) == "1 waiting call, 1 open session and 1 task"
+    assert str(key_effects.UnderKey(0, 3, 0)) == "3 open sessions"
+    assert str(key_effects.UnderKey()) == ""
 
 
 def test_sessions_and_tasks_are_counted_under_the_key_that_sealed_them(
@@ -247,6 +254,21 @@ def test_housekeeping_writes_the_last_use_of_a_key(staff: Client, cast: Cast) ->
     page = staff.get(KEYS)
     assert "opened <time" in text(page)
     assert [line.used is not None for line in page.context["picture"].lines] == [True]
+
+
+def test_the_bar_of_the_active_key_ends_at_the_present(staff: Client, old: str) -> None:
+    first = RingKey.objects.get(pk=old)
+    first.created_at = first.activated_at = timezone.now() - timedelta(days=30)
+    first.save()
+    have_waited(rotate(Actor.system()))
+    run_due_transitions()
+    picture = staff.get(KEYS).context["picture"]
+    (active,) = [
+        bar for line in picture.lines for bar in line.bars if bar.phase.state is KeyState.ACTIVE
+    ][:1]
+    assert active.width == "2.000%"
+    end = float(active.x.removesuffix("%")) + float(active.width.removesuffix("%"))
+    assert end == pytest.approx(float(picture.now.removesuffix("%")), abs=0.01)
 
 
 def test_a_confirmed_rotation_does_not_run_the_queries_of_its_page(

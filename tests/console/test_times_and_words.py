@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from mcphost.console.templatetags.console import ended_worker, nearly, when
+from mcphost.console.templatetags.console import ended_worker, fact_pairs, nearly, when
 from mcphost.console.templatetags.questions import (
     delivered,
     delivery,
@@ -77,3 +77,10 @@ def test_texts_about_a_trial_fit_one_of_the_console_and_one_of_the_api(text_of) 
 
 def test_the_outcome_of_a_round_with_a_question_is_in_words_of_the_console() -> None:
     assert "asked a question" in outcome_badge("input_required")
+
+
+def test_a_saved_filter_is_named_by_its_labels() -> None:
+    facts = {"name": "Mine", "query": "tool=resolve_ticket&principal=mara&outcome=error"}
+    assert fact_pairs(facts) == [
+        ("filter", "Target resolve_ticket, Caller mara, Outcome error"),
+    ]

@@ -35,7 +35,7 @@ def cancelling(service: Service) -> Iterator[Callable[[], None]]:
         # The list is a summary: while another process writes to it, it may lack the newest call.
         wait_until(lambda: len(waiting(admin) - before) == 1)
         (path,) = waiting(admin) - before
-        assert "waits for an answer to resolution" in admin.get(path)
+        assert "is waiting for an answer to “Resolution”" in admin.get(path)
         admin.post(path, reason=WHY)
         wait_until(lambda: path not in waiting(admin))
 

@@ -169,7 +169,7 @@ SECTIONS: Final[Mapping[str, Sequence[ConsolePage]]] = {
         P("status", "Status", "status", "status.html"),
         P("keys", "Keys", "keys", "keys.html"),
         P("key-rotate", "Rotate the key", "key_rotate", CONFIRM),
-        P("key-compromised", "Report a compromised key", "key_compromise", FORM),
+        P("key-compromised", "Replace a compromised key", "key_compromise", FORM),
         P("key-retire", "Retire a key", "key_retire", CONFIRM),
         P("key-destroy", "Destroy a key", "key_destroy", CONFIRM),
         P("users", "Users", "users", "users/users.html"),

@@ -34,7 +34,7 @@ Tenants = frozenset[UUID] | None
 class FiguresRepresentation(Representation):
     """The figures of calls of a time. `error_rate` is the part of the calls that failed; a call that a person declined
     is no error. Server times are in microseconds, times until a person responded in milliseconds; percentiles are known
-    within 5 %.
+    within 5%.
 
     `endings` counts input requests by how they ended: answered, declined, cancelled, invalid, expired, stopped, never (no
     response) and open; `refused` are request states, responses and messages that were refused.

@@ -1,4 +1,4 @@
-"""Counts of values in buckets of logarithmic width, from which percentiles are read within 5 %.
+"""Counts of values in buckets of logarithmic width, from which percentiles are read within 5%.
 
 A bucket contains the values above RATIO to the power of its number less one, up to RATIO to the power
 of its number. Zero has a bucket of its own. Histograms of any times and processes can be added up.
@@ -10,7 +10,7 @@ from typing import Final
 
 RATIO: Final = 1.1
 """The quotient of a bucket's bounds. A value differs from its bucket's by at most
-(RATIO - 1) / (RATIO + 1), which is 4.8 %."""
+(RATIO - 1) / (RATIO + 1), which is 4.8%."""
 ZERO: Final = -1
 """The bucket of zero, and of anything below."""
 LAST_BUCKET: Final = 400

@@ -170,11 +170,14 @@ def stacked(axes: Axes, measures: Sequence[Measure]) -> Chart:
 
 
 def drawn_lines(axes: Axes, measures: Sequence[Measure]) -> Chart:
-    """Draw measures as lines, with a gap where there was nothing to measure."""
+    """Draw measures as lines, the first on top, with a gap where there was nothing to measure."""
     values = chain.from_iterable(measure.values for measure in measures)
     scale = axes.scale(max((value for value in values if value is not None), default=0))
     middles = [x + width / 2 for x, width in _columns(axes.spans)]
-    lines = [ChartLine(measure.tone, _path(middles, measure.values, scale)) for measure in measures]
+    lines = [
+        ChartLine(measure.tone, _path(middles, measure.values, scale))
+        for measure in reversed(measures)
+    ]
     return _chart(axes, measures, scale, lines=lines)
 
 

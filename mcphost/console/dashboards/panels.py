@@ -36,7 +36,7 @@ from mcphost.console.dashboards.scales import (
     grouped,
 )
 from mcphost.console.periods import AskedPeriod
-from mcphost.console.records.stages import STAGE_WORDS
+from mcphost.console.records.stages import NONE_ENDED, STAGE_WORDS, accepted_share
 from mcphost.console.templatetags.console import lasted
 from mcphost.listings.stages import RESPONDED, STAGES, stage_count
 from mcphost.tenants.selectors import slugs
@@ -183,16 +183,18 @@ def tiles(total: CallNumbers, before: Earlier | None, scope: Scope) -> Iterator[
     yield Tile(
         "Declined",
         grouped(total.declined),
-        "by a person: no error",
+        "by a person, not an error",
         url=scope.url(total.declined, outcome=DECLINED),
     )
     slow = f"p95 {latency(total.p95_us)}" if total.p95_us is not None else "no calls"
     yield Tile("Server time p50", latency(total.p50_us), slow, url=calls)
-    answered = f"{percent(ended(total, 'answered'), total.input_requests)} accepted"
+    share, still_open = accepted_share(total.input_requests, total.endings), ended(total, "open")
+    parts = [] if share == NONE_ENDED else [f"{share} accepted"]
+    parts += [f"{grouped(still_open)} open"] if still_open else []
     yield Tile(
         "Questions",
         grouped(total.input_requests),
-        answered if total.input_requests else "none asked",
+        ", ".join(parts) or "none asked",
         url=scope.questions(total.input_requests),
         counts="questions",
     )
@@ -313,7 +315,7 @@ def error_rate(numbers: CallNumbers) -> str:
 
 
 def latency(microseconds: int | None) -> str:
-    """Return a server time in the unit that suits it, to two digits: it is known within 5 %."""
+    """Return a server time in the unit that suits it, to two digits: it is known within 5%."""
     return NOTHING if microseconds is None else duration_text(float(f"{microseconds / 1e6:.2g}"))
 
 
@@ -364,7 +366,7 @@ def _change(calls: int, before: Earlier | None) -> tuple[str, str]:
     change = (calls - before.calls) / before.calls
     if abs(change) < SLIGHT:
         return f"as in the {before.words} before", ""
-    sign, size = ("+" if change > 0 else "\u2212"), f"{abs(change):,.0%}".replace("%", " %")
+    sign, size = ("+" if change > 0 else "\u2212"), f"{abs(change):,.0%}"
     return f"vs {before.words} before", f"{sign}{size}"
 
 
@@ -374,8 +376,8 @@ def percent(part: int, whole: int) -> str:
         return NOTHING
     share = part / whole * 100
     if 0 < share < 0.1:
-        return "less than 0.1 %"
-    return f"{share:.1f} %" if 0 < share < 10 else f"{share:.0f} %"
+        return "less than 0.1%"
+    return f"{share:.1f}%" if 0 < share < 10 else f"{share:.0f}%"
 
 
 def _count(value: float) -> str:

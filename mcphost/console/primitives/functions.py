@@ -145,13 +145,13 @@ def _confirm_revocation(
         bound={"verb": REVOKE, "list": query_text(request.POST, "list"), CONFIRMED: "on"},
         repeated=[("function", reference) for reference in references],
         points=(
-            f"{tenant.title} may no longer use {_first_names(references)}.",
+            f"{tenant.title} will no longer be allowed to use {_first_names(references)}.",
             (
-                f"Clients can no longer use what runs this: {_first_names(uses)}."
+                f"Clients will no longer be able to use what runs this: {_first_names(uses)}."
                 if uses
                 else "Nothing in this tenant runs this."
             ),
-            "Calls that run are not interrupted. To undo it, grant again.",
+            "Running calls will not be interrupted. To undo it, grant again.",
         ),
         verb=f"Revoke {named}",
         back=back,

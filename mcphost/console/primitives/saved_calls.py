@@ -97,7 +97,7 @@ def delete(
             f"Delete the saved call “{saved.name}”",
             page_of(tenant, "tools", "Tools"),
             Crumb(row.name, _page_of(tenant, row.id)),
-            explanation=f"“{saved.name}” is deleted, with its arguments and answers. The records of its runs stay.",
+            explanation=f"“{saved.name}” will be deleted, with its arguments and answers. The records of its runs will stay.",
             verb=f"Delete the saved call “{saved.name}”",
             final=True,
             back=_page_of(tenant, row.id),

@@ -19,8 +19,8 @@ from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 
 _EXPLANATION = (
-    "Clients that have subscribed to {} are notified that its content has changed, so that they can "
-    "read it again. This does not change the content."
+    "Clients that have subscribed to {} will be notified that its content has changed, so that they can "
+    "read it again. The content itself will not change."
 )
 
 

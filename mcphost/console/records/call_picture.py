@@ -11,10 +11,11 @@ from enum import StrEnum
 from mcphost.audit.call_times import began
 from mcphost.audit.records import INPUT_REQUIRED
 from mcphost.audit.timeline import CANCELLED, EXPIRED, LOST, OPEN, Timeline, TimelineAttempt
+from mcphost.console.templatetags.questions import question_title
 
 MAX_PARTS = 60
 """Parts drawn: the first ones."""
-MAX_KEYS = 3
+MAX_TITLES = 3
 LEAST = 0.5
 """Width of the narrowest bar in percent, so that a short round can be seen."""
 BREAK, BREAKS = 12.0, 48.0
@@ -205,11 +206,11 @@ def _tail(call: Timeline, last: CallPart, now: datetime, *, works: bool) -> list
 
 
 def _waiting_for(attempt: TimelineAttempt) -> str:
-    """The label of a wait for responses: their keys."""
-    recorded_keys = attempt.entry.facts.get("asked")
-    keys = [str(key) for key in recorded_keys] if isinstance(recorded_keys, list) else []
-    more = f" and {len(keys) - MAX_KEYS} more" if len(keys) > MAX_KEYS else ""
-    return f"Waiting for {', '.join(keys[:MAX_KEYS]) or 'an answer'}{more}"
+    """The label of a wait for responses: the titles of their questions."""
+    keys = attempt.entry.facts.get("asked")
+    titles = [f"“{question_title(str(key))}”" for key in keys] if isinstance(keys, list) else []
+    more = f" and {len(titles) - MAX_TITLES} more" if len(titles) > MAX_TITLES else ""
+    return f"Waiting for {', '.join(titles[:MAX_TITLES]) or 'an answer'}{more}"
 
 
 class _Scale:

@@ -27,6 +27,7 @@ from mcphost.console.base import (
 )
 from mcphost.console.forms import forms
 from mcphost.console.records.filters import page_cursor
+from mcphost.console.templatetags.questions import question_title
 from mcphost.listings.calls import with_task
 from mcphost.listings.input_requests import ListedInputRequest, listed_rows
 from mcphost.serving.execution.cancelling import MAX_REASON, CancelResult, plain_reason
@@ -50,10 +51,10 @@ _BULK_MESSAGES: Final = {
 MAX_CHOSEN: Final = 100
 """How many questions can be chosen at once: more than a page has."""
 _HOW: Final = {
-    "modern": "Its client is told the reason when it returns with an answer. It cannot be told before.",
-    "legacy": "Its client is told the reason at once.",
-    "task": "Its client is told the reason when it next looks at the task.",
-    "playground": "The operator who tries the tool is told the reason with the next answer.",
+    "modern": "Its client will be told the reason when it returns with an answer, and cannot be told before.",
+    "legacy": "Its client will be told the reason at once.",
+    "task": "Its client will be told the reason when it next looks at the task.",
+    "playground": "The operator who tries the tool will be told the reason with the next answer.",
 }
 
 
@@ -183,25 +184,26 @@ def _over(tenant: Tenant, timeline: Timeline) -> str:
 
 def _consequences(tenant: Tenant, timeline: Timeline) -> Sequence[str]:
     first, last = timeline.entries[0], timeline.entries[-1]
-    open_keys = [
-        question.entry.facts.get("key", "")
+    titles = ", ".join(
+        f"“{question_title(str(question.entry.facts.get('key', '')))}”"
         for question in timeline.questions
         if question.outcome == "open"
-    ]
+    )
     task = None if first.call is None else tasks.of_call(first.call, tenant.pk)
     is_task = task is not None and task.works
     how = _HOW["task"] if is_task else _HOW.get(str(last.delivery), _HOW["modern"])
     answered = sum(bool(question.answers) for question in timeline.questions)
-    keys_text = ", ".join(map(str, open_keys)) or "nothing now"
     caller = first.actor_label or first.actor_kind
     sentences = (
         (
-            f"The call of {caller} waits for an answer to {keys_text}. It ends without one, and no later "
-            "answer is taken."
+            f"The call of {caller} is waiting for {f'an answer to {titles}' if titles else 'no answer now'}. It will "
+            "end without one, and later answers will be rejected."
         ),
         how,
-        "What the call has already done is not undone.",
+        "What the call has already done will stay done.",
     )
     return (
-        (*sentences, f"Answers: {answered} given before stay recorded.") if answered else sentences
+        (*sentences, f"Answers given before will stay recorded: {answered}.")
+        if answered
+        else sentences
     )

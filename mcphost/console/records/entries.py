@@ -70,14 +70,14 @@ def _kind_of(entry: EntryView) -> tuple[str, UUID | None, str, str]:
 @of_tenant(Permission.VIEW_RECORDS)
 @require_safe
 def audit_log(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
-    """List who changed what in one tenant."""
+    """List who changed or viewed what in one tenant."""
     return _audit_log(request, frozenset({tenant.pk}), "Audit log")
 
 
 @of_platform(Permission.VIEW_RECORDS)
 @require_safe
 def all_audit_log(request: SignedInRequest) -> HttpResponseBase:
-    """List who changed what in all tenants and in the platform itself."""
+    """List who changed or viewed what in all tenants and in the platform itself."""
     return _audit_log(request, tenants_of(RecordFilter.of(request.GET)), "Platform audit log")
 
 
@@ -144,10 +144,10 @@ def payload(request: SignedInRequest, tenant: Tenant, entry_id: UUID) -> HttpRes
     )
 
 
-_CONTENT: Final = "the content (arguments, a result, or both) of one step of a call"
+_CONTENT: Final = "The content (arguments, a result, or both) of one step of a call"
 _CONTENTS: Final[Mapping[str, str]] = {
-    QUESTION_ASKED: "a question",
-    ANSWER_RECEIVED: "an answer to a question",
+    QUESTION_ASKED: "A question",
+    ANSWER_RECEIVED: "An answer to a question",
 }
 
 
@@ -171,8 +171,8 @@ def erase(request: SignedInRequest, tenant: Tenant, entry_id: UUID) -> HttpRespo
         final=True,
         points=(
             (
-                f"This will erase from this server: {_CONTENTS.get(entry.action, _CONTENT)} of `{entry.target}`, recorded at "
-                f"{entry.at:%Y-%m-%d %H:%M:%S} UTC."
+                f"{_CONTENTS.get(entry.action, _CONTENT)} of `{entry.target}`, recorded at "
+                f"{entry.at:%Y-%m-%d %H:%M:%S} UTC, will be erased from this server."
             ),
             "No auditor will be able to read it, and no search will find it.",
             "The entry will stay, with its commitment: the keyed checksum that shows whether the content was changed.",

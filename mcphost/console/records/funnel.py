@@ -23,7 +23,7 @@ from mcphost.console.base import (
 )
 from mcphost.console.periods import asked_period, counted_in
 from mcphost.console.records.filters import RecordFilter, tenants_of
-from mcphost.console.records.stages import STAGE_WORDS
+from mcphost.console.records.stages import NONE_ENDED, STAGE_WORDS, accepted_share
 from mcphost.listings.stages import STAGES, stage_count
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
@@ -33,7 +33,6 @@ MAX_ROWS: Final = 50
 WIDTH: Final = 200
 """Width of a whole bar."""
 TITLE: Final = "Question statistics"
-NONE_ENDED: Final = "\N{EN DASH}"
 USUAL: Final = ("answered", "declined", "cancelled", "expired", "open")
 """The columns that the table always has. The others are there if they count anything."""
 
@@ -71,9 +70,8 @@ class FunnelLine:
 
     @property
     def share(self) -> str:
-        """Which part of the questions that are no longer open was answered; a dash without any."""
-        ended = self.row.input_requests - self.by_stage["open"]
-        return f"{100 * self.by_stage['answered'] / ended:.0f} %" if ended > 0 else NONE_ENDED
+        """Which part of the questions that are no longer open was accepted; a dash without any."""
+        return accepted_share(self.row.input_requests, self.row.endings)
 
     @property
     def share_words(self) -> str:

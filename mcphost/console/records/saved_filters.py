@@ -44,7 +44,8 @@ class SavedFilterForm(forms.ConsoleForm):
 
     name = forms.text("Name", "What it finds, in a few words.", required=True, maxlength=60)
     shared = forms.switch(
-        "Shared", "All who may read this list see it. They run it with their own rights."
+        "Shared",
+        "Everyone who can open this list sees it; each person finds only what their own role allows.",
     )
 
     def filter_fields(self) -> FilterFields:

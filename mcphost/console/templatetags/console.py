@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import parse_qsl
 
 from django import template
 from django.utils import timezone
@@ -271,10 +272,13 @@ _FACT_LABELS: Mapping[str, str] = {
     "consented": "issued by the owner",
     "expires_at": "expires",
     "metadata_documents_only": "only known clients may sign in",
+    "query": "filter",
     "redirect_uri": "redirect URI",
     "redirect_uris": "redirect URIs",
 }
 """The labels of facts that their names do not make by themselves."""
+_FILTER_LABELS: Mapping[str, str] = {"tool": "Target", "principal": "Caller"}
+"""The same for the filters of a list."""
 _AUDIENCES: Mapping[str, str] = {"mcp": "MCP", "api": "API"}
 _TIME = re.compile(r"^(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d(?:\.\d+)?\+00:00$")
 """A time as entries have it; its line shows it to the minute."""
@@ -313,6 +317,11 @@ def _brief_value(name: str, value: Any) -> str:
         return str(len(value))
     if name == "audience":
         return _AUDIENCES.get(str(value), str(value))
+    if name == "query":
+        return ", ".join(
+            f"{_FILTER_LABELS.get(key, key.replace('_', ' ').capitalize())} {text}"
+            for key, text in parse_qsl(str(value))
+        )
     return _names(value) if name == "changed" else _plain(value)
 
 
@@ -348,7 +357,7 @@ def caller(label: str) -> SafeString:
     # The caller stands above: the issuer is only of interest if it is another user.
     token = token.removesuffix(")").removesuffix(f", issued by {name}")
     return format_html(
-        '<bdi class="c-cut">{}</bdi> <bdi class="c-cut c-quiet c-fine" title="{}">“{}</bdi>',
+        '<bdi class="c-cut">{}</bdi> <bdi class="c-cut c-cut-two c-quiet c-fine" title="{}">“{}</bdi>',
         name,
         label,
         token,

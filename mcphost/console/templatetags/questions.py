@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from django import template
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from mcphost.audit import timeline
@@ -72,7 +73,7 @@ _OUTCOMES: Mapping[str, tuple[str, str]] = {
     FailureKind.ASKED_TOO_OFTEN: ("bad", "too many questions"),
     FailureKind.JOURNAL_TOO_LARGE: ("bad", "journal too large"),
     FailureKind.CRASHED: ("bad", "crashed"),
-    TaskState.WORKING: ("info", "works as a task"),
+    TaskState.WORKING: ("info", "running as a task"),
     listing.WAITING: ("info", "task waiting for an answer"),
     "accept": ("good", "accepted"),
     "received": ("good", "answered"),
@@ -255,6 +256,12 @@ def question_title(key: str) -> str:
 
 
 @register.filter
+def question_name(key: str) -> SafeString:
+    """The same in bold, with the key itself as its tooltip."""
+    return format_html('<b title="{}">{}</b>', key, question_title(key))
+
+
+@register.filter
 def version_number(label: str) -> str:
     """A version without its digest: `2+2e6258f9` is "v2", `draft+a710ec63` is "draft"."""
     number = label.partition("+")[0]
@@ -302,7 +309,7 @@ def that_refused(entry: EntryView) -> str:
     """What happened, as the beginning of a sentence."""
     key = timeline.key_of(entry)
     if key and entry.action == ANSWER_REFUSED:
-        return f"An answer to {key} was rejected"
+        return f"An answer to “{question_title(key)}” was rejected"
     return _WHAT_REFUSED[entry.action]
 
 

@@ -124,7 +124,7 @@ def setups(
 
 def _claude_code(target: SetupTarget) -> Setup:
     add = f"claude mcp add --transport http {target.slug} {quote(target.url)}"
-    then = f"Then run “claude mcp login {target.slug}”, or “/mcp” in a session. {OPENS_BROWSER}"
+    then = f"Then run `claude mcp login {target.slug}`, or `/mcp` in a session. {OPENS_BROWSER}"
     with_token = f"{add} --header {quote(target.header)}"
     return _setup("Claude Code", "claude-code", (TERMINAL, add, then), (TERMINAL, with_token))
 
@@ -175,7 +175,7 @@ def _codex(target: SetupTarget) -> Setup:
     add = f"codex mcp add {target.slug} --url {quote(target.url)}"
     variable = f"MCP_TOKEN_{target.slug.upper().replace('-', '_')}"
     with_token = f"export {variable}={quote(target.token)}\n{add} --bearer-token-env-var {variable}"
-    then = f"{OPENS_BROWSER} To sign in again later, run “codex mcp login {target.slug}”."
+    then = f"{OPENS_BROWSER} To sign in again later, run `codex mcp login {target.slug}`."
     return _setup(
         "Codex",
         "codex",
@@ -186,7 +186,7 @@ def _codex(target: SetupTarget) -> Setup:
 
 def _gemini(target: SetupTarget) -> Setup:
     add = f"gemini mcp add --transport http {target.slug} {quote(target.url)}"
-    then = f"Then enter “/mcp auth {target.slug}” in Gemini CLI. {OPENS_BROWSER}"
+    then = f"Then enter `/mcp auth {target.slug}` in Gemini CLI. {OPENS_BROWSER}"
     with_token = f"{add} -H {quote(target.header)}"
     return _setup("Gemini CLI", "gemini-cli", (TERMINAL, add, then), (TERMINAL, with_token))
 

@@ -21,8 +21,8 @@ from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 
 WHAT_ENDS: Final = (
-    "Its streams, calls and tasks end within seconds, and its questions with them.",
-    "Its calls stay in the record. To return, it needs a new consent.",
+    "Its streams, calls, questions and tasks will end within seconds, and cannot be resumed.",
+    "Its calls will stay in the record.",
 )
 
 
@@ -76,10 +76,10 @@ def disconnect(request: SignedInRequest, tenant: Tenant, connection_id: UUID) ->
         "confirm.html",
         disconnection(connection),
         page,
-        final=True,
         points=(
-            f"“{connection.client}” can no longer act for {connection.owner} in {tenant.title}.",
+            f"“{connection.client}” will no longer be able to act for {connection.owner} in {tenant.title}.",
             *WHAT_ENDS,
+            "To connect it again, the member will have to allow it again.",
         ),
         verb=disconnection(connection),
         back=page.url,

@@ -172,7 +172,7 @@ class Doctor:
             ) from None
         except EgressError as error:
             self._unanswered = error
-        return f"{host} has an address."
+        return f"{host} resolves."
 
     def check_connection(self) -> str:
         """Report whether the first request got a response, over TLS if the address is https."""
@@ -220,8 +220,8 @@ class Doctor:
                 f"{_unexpected(response, 204)} Let the proxy pass OPTIONS on, and no headers of CORS of its own."
             )
         return (
-            "Web pages get an answer. Which may call with a token is set under Settings, "
-            "Allowed origins."
+            "Browsers get CORS answers. The setting “Allowed origins” decides which pages may send a "
+            "token."
         )
 
     def check_challenge(self) -> str:

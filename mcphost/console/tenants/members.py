@@ -1,6 +1,7 @@
 """Pages for the members of a tenant and its invitations."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 from uuid import UUID
 
 from django.contrib import messages
@@ -40,6 +41,7 @@ ROLES = (
     (Role.AUDITOR.value, "Auditor: reads calls, their payloads and the audit log"),
     (Role.MEMBER.value, "Member: only calls tools"),
 )
+OTHER_OWNER: Final = "Make another member an owner first:"
 INVITE = "invite"
 """The parameter that shows the form below the list."""
 LASTS = (("1", "in a day"), (str(invitations.DAYS), "in a week"), ("30", "in 30 days"))
@@ -263,27 +265,40 @@ def remove(request: SignedInRequest, tenant: Tenant, user_id: int) -> HttpRespon
         except InvalidError as refusal:
             show_refusal(request, refusal)
         return redirect("admin:members", tenant.slug)
-    name = user.get_username()
+    name, is_last = user.get_username(), services.is_last_owner(tenant, user)
     role = Membership.objects.get(tenant=tenant, user=user).role
+    access = live_access.of_member(tenant.pk, user.pk, timezone.now())
+    ending = f"{access} will stop working permanently, even if {name} returns."
     return show(
         request,
         "confirm.html",
-        f"Remove the member “{name}”",
+        f"The member “{name}” cannot be removed yet" if is_last else f"Remove the member “{name}”",
         page_of(tenant, "members", "Members"),
-        final=True,
-        points=(
-            f"{name} is no longer {role} of {tenant.title}.",
-            (
-                f"What acts for {name} here stops working permanently, even if they return: "
-                f"{live_access.of_member(tenant.pk, user.pk, timezone.now())}."
-            ),
-            "Service accounts keep their tokens, also those that this member issued: the list names who issued each.",
-            "Calls and the audit log keep the name. To return, they need a new invitation.",
+        blocked=f"{name} is the last owner of {tenant.title}. {OTHER_OWNER}",
+        blockers=owner_pages([tenant]) if is_last else (),
+        points=()
+        if is_last
+        else (
+            f"{name} will lose the role of {role} in {tenant.title}.",
+            *([ending] if access else ()),
+            f"Calls and the audit log will keep the name. {name} needs a new invitation to return.",
+            "Service accounts will keep their tokens, including those that this member issued:",
         ),
-        links=[("Tokens of service accounts", reverse("admin:tokens", args=[tenant.slug]))],
+        links=()
+        if is_last
+        else [("Tokens of service accounts", reverse("admin:tokens", args=[tenant.slug]))],
         verb=f"Remove the member “{name}”",
+        stay="Back" if is_last else "",
         back=reverse("admin:members", args=[tenant.slug]),
     )
+
+
+def owner_pages(tenants: Sequence[Tenant]) -> list[tuple[str, str]]:
+    """Return the pages on which tenants get another owner, with their titles."""
+    return [
+        (f"Members of {tenant.title}", reverse("admin:members", args=[tenant.slug]))
+        for tenant in tenants
+    ]
 
 
 def _back(request: SignedInRequest, tenant: Tenant, row: str) -> HttpResponseBase:

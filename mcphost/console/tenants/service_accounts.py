@@ -111,7 +111,7 @@ def remove(request: SignedInRequest, tenant: Tenant, account_id: UUID) -> HttpRe
         points=(
             f"Programs that call {tenant.title} as `{account.name}` will stop working at once.",
             f"{_tokens(account.live_tokens)} {last_use}",
-            "The name will never be used again; calls and the audit log keep it.",
+            "The name will never be used again; calls and the audit log will keep it.",
         ),
         verb=f"Remove the service account “{account.name}”",
         back=reverse("admin:service_accounts", args=[tenant.slug]),

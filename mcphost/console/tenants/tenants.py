@@ -3,6 +3,7 @@
 import base64
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from datetime import datetime
 from typing import Any
 
 from django.contrib import messages
@@ -59,6 +60,9 @@ from mcphost.vault.listing import has_salt
 
 PER_PAGE = 50
 RECENT = 8
+_NONE_AFFECTED = (
+    "No live tokens, connected apps, waiting calls, open sessions or tasks will be affected."
+)
 _NEW = "A new MCP server. These steps lead to the first call of a client."
 
 _SLUG_HINT = (
@@ -314,21 +318,23 @@ def close(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         verb=title,
         back=reverse("admin:settings", args=[tenant.slug]),
         final=True,
-        points=_closing(tenant, mcp_url(request, tenant.slug)),
+        points=_closing(tenant, mcp_url(request, tenant.slug), timezone.now()),
     )
 
 
-def _closing(tenant: Tenant, url: str) -> Sequence[str]:
+def _closing(tenant: Tenant, url: str, now: datetime) -> Sequence[str]:
     """Say what ends with a tenant, and what stays."""
-    now = timezone.now()
+    access = live_access.of_tenant(tenant.pk, now)
+    under = key_effects.under_key_of_tenant(tenant.pk, now)
     members = tenant.memberships.count()
     return (
-        f"Its MCP address `{url}` stops answering at once. No new tenant can use this address.",
-        f"What stops working: {live_access.of_tenant(tenant.pk, now)}.",
-        f"Cut off from their clients: {key_effects.under_key_of_tenant(tenant.pk, now)}.",
+        f"Its MCP address `{url}` will stop answering at once. No new tenant can use this address.",
+        *([f"{access} will stop working."] if access else ()),
+        *([f"{under} will be cut off from their clients."] if under else ()),
+        *(() if access or under else (_NONE_AFFECTED,)),
         (
-            f"{'1 member keeps the' if members == 1 else f'{members} members keep their'} role, but only to "
-            "read: tools, calls and the audit log, as far as the role allows."
+            f"{'1 member' if members == 1 else f'{members} members'} will keep read access to the tools, calls and "
+            "audit log that their role allows."
         ),
-        "Platform staff can still read its calls and audit log, too.",
+        "Platform staff will still be able to read its calls and audit log.",
     )

@@ -4,6 +4,7 @@ These pages are about the signed-in user only. A tenant is looked up among those
 has a role, so any other tenant is unknown.
 """
 
+from collections.abc import Sequence
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -28,6 +29,7 @@ from mcphost.console.base import (
 )
 from mcphost.console.tenants import connection_log
 from mcphost.console.tenants.connections import WHAT_ENDS, disconnection, with_meanings
+from mcphost.console.tenants.members import OTHER_OWNER, owner_pages
 from mcphost.console.tenants.tokens import (
     RevocationForm,
     TokenForm,
@@ -43,7 +45,7 @@ from mcphost.identity.selectors import TokenPage
 from mcphost.tenants.errors import InvalidError
 from mcphost.tenants.models import ROLES_BY_TITLE, Membership, Tenant
 from mcphost.tenants.roles import ROLE_PERMISSIONS, Permission, Role
-from mcphost.tenants.services import active_owners, remove_member
+from mcphost.tenants.services import active_owners, is_last_owner, remove_member
 
 TITLE = "Your access"
 _PAGES = ("after", "before", "at")
@@ -171,10 +173,10 @@ def disconnect(request: SignedInRequest, connection_id: UUID) -> HttpResponseBas
         "confirm.html",
         disconnection(connection),
         _here(),
-        final=True,
         points=(
-            f"“{connection.client}” can no longer act as you in {_title(connection.tenant)}.",
+            f"“{connection.client}” will no longer be able to act as you in {_title(connection.tenant)}.",
             *WHAT_ENDS,
+            "To connect it again, you will have to allow it again.",
         ),
         verb=disconnection(connection),
         back=_here().url,
@@ -192,31 +194,33 @@ def leave_tenant(request: SignedInRequest, slug: str) -> HttpResponseBase:
         except InvalidError as refusal:
             show_refusal(request, refusal)
         return redirect("admin:you")
+    is_last = is_last_owner(tenant, request.user)
     return show(
         request,
         "confirm.html",
-        f"Leave “{tenant.title}”",
+        f"You cannot leave “{tenant.title}” yet" if is_last else f"Leave “{tenant.title}”",
         _here(),
-        final=True,
-        points=(
-            f"You are no longer {membership.role} of {tenant.title}. {_remaining_owners(membership)}",
-            (
-                "What acts for you there stops working permanently: "
-                f"{live_access.of_member(tenant.pk, request.user.pk, timezone.now())}."
-            ),
-            "Calls and the audit log keep your name. To return, you need a new invitation.",
-        ),
+        blocked=f"You are the last owner of {tenant.title}. {OTHER_OWNER}",
+        blockers=owner_pages([tenant]) if is_last else (),
+        points=() if is_last else _leaving(membership),
         verb=f"Leave “{tenant.title}”",
+        stay="Back" if is_last else "",
         back=_here().url,
     )
 
 
-def _remaining_owners(membership: Membership) -> str:
-    """Say who owns a tenant once this member has left."""
-    owners = active_owners(membership.tenant_id).exclude(pk=membership.pk).count()
-    if not owners and membership.role == Role.OWNER:
-        return "You are its last owner, and cannot leave: make another member owner first."
-    return f"It has {owners or 'no'} {'other ' * (membership.role == Role.OWNER)}owner{'s' * (owners != 1)}."
+def _leaving(membership: Membership) -> Sequence[str]:
+    """Say what ends for a member who leaves, and who owns the tenant then."""
+    tenant, role = membership.tenant, membership.role
+    owners = active_owners(tenant.pk).exclude(pk=membership.pk).count()
+    remaining = f"{owners or 'no'} {'other ' * (role == Role.OWNER)}owner{'s' * (owners != 1)}"
+    access = live_access.of_member(tenant.pk, membership.user_id, timezone.now())
+    ending = f"{access} will stop working permanently, even if you return."
+    return (
+        f"You will lose the role of {role} in {tenant.title}, which has {remaining}.",
+        *([ending] if access else ()),
+        "Calls and the audit log will keep your name. You need a new invitation to return.",
+    )
 
 
 def _memberships(user: User) -> QuerySet[Membership]:

@@ -34,6 +34,7 @@ from mcphost.console.paging import page_by_name
 from mcphost.console.password_forms import NAME_LENGTH, ChosenPasswordForm
 from mcphost.console.return_links import row_url
 from mcphost.console.signin import address_of, not_checked, with_status
+from mcphost.console.tenants.members import OTHER_OWNER, owner_pages
 from mcphost.console.users import account_access, account_links, changes
 from mcphost.console.users.account_links import users_crumb
 from mcphost.console.users.changes import PersonFields
@@ -42,6 +43,7 @@ from mcphost.identity.account_links import IssuedAccountLink, issue
 from mcphost.identity.attempts import NotCheckedError
 from mcphost.tenants.models import ROLES_BY_TITLE, Membership
 from mcphost.tenants.roles import Permission
+from mcphost.tenants.services import owned_alone
 
 PER_PAGE = 50
 CONFIRMED = "confirmed"
@@ -215,19 +217,28 @@ def edit(request: SignedInRequest, user_id: int) -> HttpResponseBase:
 def _confirm_deactivation(request: SignedInRequest, user: User) -> HttpResponseBase:
     """Ask before a user is shut out. The form that was sent goes on in hidden fields."""
     name, access = user.get_username(), live_access.of_user(user.pk, timezone.now())
+    alone = owned_alone(user)
+    ending = f"{access} will stop working."
     sent = {key: value for key, value in request.POST.items() if key != "csrfmiddlewaretoken"}
     return show(
         request,
         "confirm.html",
-        f"Deactivate the user “{name}”",
+        f"The user “{name}” cannot be deactivated yet"
+        if alone
+        else f"Deactivate the user “{name}”",
         users_crumb(user),
         bound={**sent, CONFIRMED: "on"},
-        points=(
-            f"`{name}` is signed out within seconds, and cannot sign in.",
-            f"What acts as `{name}` stops working: {access}.",
-            "Roles, tokens and apps are kept: all work again once the user is active.",
+        blocked=f"{name} is the last owner of {', '.join(tenant.title for tenant in alone)}. {OTHER_OWNER}",
+        blockers=owner_pages(alone),
+        points=()
+        if alone
+        else (
+            f"`{name}` will be signed out within seconds, and will not be able to sign in.",
+            *([ending] if access else ()),
+            "Roles, tokens and apps are kept: all will work again once the user is active.",
         ),
         verb=f"Deactivate the user “{name}”",
+        stay="Back" if alone else "",
         back=reverse("admin:user", args=[user.pk]),
     )
 

@@ -62,6 +62,13 @@ def test_the_table_of_a_chart_has_the_numbers_of_its_bars() -> None:
         assert f"<title>{row.text}</title>" in drawn
 
 
+def test_the_first_line_of_a_chart_is_drawn_over_the_others() -> None:
+    measures = [Measure("strong", "p95", [3]), Measure("soft", "p50", [1])]
+    chart = drawn_lines(axes(1), measures)
+    assert [line.tone for line in chart.lines] == ["soft", "strong"]
+    assert [cell.label for cell in chart.rows[0].cells] == ["p95", "p50"]
+
+
 @pytest.mark.parametrize("chart", [bars([0, 0]), lines(None, None), bars([])])
 def test_an_empty_chart_is_replaced_by_a_sentence(chart: Chart) -> None:
     assert chart.empty

@@ -185,7 +185,7 @@ def test_each_figure_of_a_dashboard_leads_to_exactly_its_calls(
         failed = rows(client, row.errors_url)
         assert {call.entry.outcome for call in failed} <= {call.state for call in failed}
         share = 100 * len(failed) / number(row.calls)
-        assert row.errors in (f"{share:.0f} % errors", f"{share:.1f} % errors")
+        assert row.errors in (f"{share:.0f}% errors", f"{share:.1f}% errors")
         figures.append(Figure(row.name, len(failed), row.errors_url))
     figures += [
         Figure(hand.about, len(rows(client, hand.url)), hand.url)

@@ -37,6 +37,21 @@ def asked(cast: Cast, outcome: str = "accept", *, seconds: float = 12.0) -> None
     keep(story)
 
 
+def test_the_share_of_accepted_questions_is_that_of_the_funnel(cast: Cast, owner: Client) -> None:
+    def detail() -> str:
+        return next(tile.detail for tile in panel(owner).tiles if tile.label == "Questions")
+
+    waits = Story.of(cast.acme.id, "refund", at=timezone.now() - timedelta(minutes=5))
+    waits.ask("approve")
+    keep(waits)
+    assert detail() == "1 open"
+    for outcome in ("accept", "accept", "decline"):
+        asked(cast, outcome)
+    assert detail() == "67% accepted, 1 open"
+    funnel = owner.get("/admin/t/acme/input-requests/funnel/").content.decode()
+    assert "4 asked, 67% accepted of those that ended" in funnel
+
+
 def test_the_dashboard_numbers_match_the_recorded_calls(cast: Cast, owner: Client) -> None:
     calls(cast.acme.id, 7)
     calls(cast.acme.id, 3, outcome="tool_error", duration_us=900_000)
@@ -46,7 +61,7 @@ def test_the_dashboard_numbers_match_the_recorded_calls(cast: Cast, owner: Clien
     shown = panel(owner)
     numbers = values(shown)
     assert (numbers["Calls"], numbers["Errors"]) == ("12", "3")
-    assert numbers["Server time p50"] == "19 ms"  # known within 5 %
+    assert numbers["Server time p50"] == "19 ms"  # known within 5%
     assert numbers["Questions"] == "2"
     assert numbers["Time to answer"].startswith("12")
     assert sum(column(shown, "Calls", "Errors")) == 3

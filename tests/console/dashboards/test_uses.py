@@ -29,7 +29,7 @@ def test_the_tool_list_shows_the_numbers_of_the_last_seven_days(cast: Cast, owne
     calls(cast.globex.id, 7, target=TOOL)
     use = use_of(owner, "/admin/t/acme/tools/", TOOL)
     # One call is of the things themselves.
-    assert (use.calls, use.errors, use.high) == ("11", "1 (9.1 %)", True)
+    assert (use.calls, use.errors, use.high) == ("11", "1 (9.1%)", True)
     assert use.last_at is not None
     assert timezone.now() - use.last_at < timedelta(minutes=5)
     assert len(owner.get(use.url).context["calls"]) == 11

@@ -41,7 +41,10 @@ def test_selected_functions_are_granted_and_revoked_together(staff: Client) -> N
     assert "acme may use probe.write." in staff.get(FUNCTIONS).content.decode()
     sent = {"function": both, "verb": "revoke"}
     confirmation = staff.post(f"{FUNCTIONS}change/", sent)
-    assert "no longer use what runs this: canary-acme-tool." in confirmation.content.decode()
+    assert (
+        "no longer be able to use what runs this: canary-acme-tool."
+        in confirmation.content.decode()
+    )
     assert confirmation.context["repeated"] == [("function", name) for name in both]
     assert granted() == ["probe.echo", "probe.write"]
     staff.post(f"{FUNCTIONS}change/", {**confirmation.context["bound"], "function": both})

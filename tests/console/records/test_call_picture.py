@@ -51,7 +51,7 @@ def test_a_call_of_two_rounds_is_drawn_as_server_time_and_waiting_time() -> None
     story.play("start; end")
     assert told(story) == [
         ("server", "Round 1", 3 * MS),
-        ("response", "Waiting for reason, colour", 2 * MINUTE + 3 * SECOND - 3 * MS),
+        ("response", "Waiting for “Reason”, “Colour”", 2 * MINUTE + 3 * SECOND - 3 * MS),
         ("server", "Round 2", 3 * MS),
     ]
 
@@ -75,7 +75,7 @@ def test_a_task_is_drawn_as_queued_from_the_response_to_its_next_round() -> None
     answered = NOW + 30 * SECOND
     found = parts(read(story), story.at, settled={1: answered})
     assert [(each.type, each.label) for each in found][1:3] == [
-        (PartType.RESPONSE, "Waiting for sure"),
+        (PartType.RESPONSE, "Waiting for “Sure”"),
         (PartType.REQUEST, "Queued"),
     ]
     assert found[1].end == found[2].start == answered

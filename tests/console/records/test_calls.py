@@ -58,10 +58,10 @@ def story(acme: Things) -> Story:
 def test_the_page_of_a_call_shows_responders_response_times_and_outcomes(operator, story):
     page = shown(operator, page_of(story))
     for part in (
-        "The call is waiting for an answer to colour",
+        "The call is waiting for an answer to Colour",
         "Round 1",
         "state sealed with key k1",
-        "reason form",
+        "Reason form",
         "accepted by Ada's laptop after 1 min 2 s",
         "Reported by the client; this server did not see who answered.",
         "The request state was sealed with key k1.",

@@ -251,8 +251,8 @@ def test_cancelling_a_call_requires_permission_and_records_the_reason(auditor, o
     assert "Cancel the call…" not in shown(auditor, f"{PAGE}{row.question.id}/")
     assert "Cancel the call…" in shown(client, f"{PAGE}{row.question.id}/")
     before = shown(client, cancels(story))
-    assert "waits for an answer to colour" in before
-    assert "told the reason when it returns" in before
+    assert "is waiting for an answer to “Colour”. It will" in before
+    assert "will be told the reason when it returns" in before
     response = client.post(cancels(story), {"reason": "  the release\n is off "}, follow=True)
     page = re.sub(r"\s+", " ", unescape(strip_tags(response.content.decode())))
     assert "The call is cancelled. Its client is told the reason." in page
@@ -322,7 +322,7 @@ def test_staff_see_the_input_requests_and_outcomes_of_all_tenants(staff, acme, g
     asked(acme, "deploy", "accept")
     asked(globex, "rename", "decline")
     page = shown(staff, "/admin/input-requests/funnel/")
-    for part in ("acme", "deploy", "globex", "rename", "2 asked, 50 % accepted"):
+    for part in ("acme", "deploy", "globex", "rename", "2 asked, 50% accepted"):
         assert part in page
     waits(acme, "deploy", MINUTE)
     waits(globex, "rename", MINUTE)

@@ -144,7 +144,7 @@ def test_the_call_page_without_payloads_shows_no_messages_or_arguments(cast, bro
     assert "canary-acme-argument" not in page
     assert "On the wire" not in page
     assert '"arguments": \'"$ARGUMENTS"\'' in page
-    assert "Waiting for colour" in page
+    assert "Waiting for “Colour”" in page
     assert "authenticated by token tok_1" in page
 
 

@@ -36,7 +36,7 @@ def test_an_owner_sees_the_apps_of_all_members_and_disconnects_one(owner: Client
     shown = ("Editor", "registered itself", "member", "list tools", "call tools", "Disconnect…")
     assert [text for text in shown if text not in row] == []
     path = f"{APPS}{connection}/disconnect/"
-    assert "can no longer act for member" in owner.get(path).content.decode()
+    assert "will no longer be able to act for member" in owner.get(path).content.decode()
     page = owner.post(path, follow=True)
     assert "“Editor” of member is disconnected." in page.content.decode()
     assert "No connected apps" in page.content.decode()

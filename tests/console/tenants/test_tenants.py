@@ -111,15 +111,32 @@ def test_closing_a_tenant_requires_its_slug_and_keeps_its_history(owner: Client)
 def test_the_page_that_closes_a_tenant_says_what_ends_and_what_stays(owner: Client) -> None:
     page = owner.get("/admin/t/acme/close/").content.decode()
     assert "<h1>Close the tenant “Acme”</h1>" in page
-    assert "http://testserver/t/acme/mcp</code> stops answering at once" in page
-    assert re.search(r"What stops working: \d+ live tokens and no connected apps\.", page)
-    assert "no waiting calls, no open sessions and no tasks" in page
-    assert "Platform staff can still read its calls and audit log" in page
+    assert "http://testserver/t/acme/mcp</code> will stop answering at once" in page
+    assert re.search(r"<li>\d+ live tokens will stop working\.</li>", page)
+    assert "from their clients" not in page
+    assert "Platform staff will still be able to read its calls and audit log" in page
 
 
-def test_the_last_owner_reads_that_leaving_is_refused(owner: Client) -> None:
-    page = owner.get("/admin/you/t/acme/leave/").content.decode()
-    assert "You are its last owner, and cannot leave" in page
+def test_the_page_that_closes_a_tenant_says_if_nothing_else_is_affected(staff: Client) -> None:
+    page = staff.get("/admin/t/commons/close/").content.decode()
+    assert "No live tokens, connected apps, waiting calls, open sessions or tasks will be" in page
+
+
+@pytest.mark.parametrize("leaves", [True, False])
+def test_the_last_owner_cannot_leave_or_be_removed_and_sees_no_button(
+    owner: Client, staff: Client, cast: Cast, leaves: bool
+) -> None:
+    def shown() -> str:
+        if leaves:
+            return owner.get("/admin/you/t/acme/leave/").content.decode()
+        return staff.get(f"/admin/t/acme/members/{cast.owner.user.pk}/remove/").content.decode()
+
+    page = shown()
+    assert "cannot leave “Acme” yet</h1>" in page or "cannot be removed yet</h1>" in page
+    assert '<a href="/admin/t/acme/members/">Members of Acme</a>' in page
+    assert "c-danger" not in page
+    set_member(cast.acme.id, cast.operator.user, Role.OWNER, actor=ACTOR)
+    assert "c-danger" in shown()
 
 
 def test_the_paged_tenant_list_shows_only_tenants_that_the_user_may_see(

@@ -106,7 +106,7 @@ def test_a_member_sees_and_disconnects_an_own_app(member: Client, cast: Cast) ->
     shown = ("Editor", "app.example", "acme", "list tools", "call tools", "Disconnect…")
     assert [text for text in shown if text not in row] == []
     path = f"{YOU}connected-apps/{connection}/disconnect/"
-    assert "can no longer act as you in Acme" in member.get(path).content.decode()
+    assert "will no longer be able to act as you in Acme" in member.get(path).content.decode()
     assert authenticate(token, Audience.MCP, "acme") is not None
     page = member.post(path, follow=True)
     assert page.redirect_chain == [(YOU, 302)]
@@ -172,8 +172,9 @@ def test_tokens_of_other_users_and_foreign_tenants_are_not_found(member, cast, a
 def test_a_member_leaves_a_tenant_after_confirmation(member: Client, cast: Cast) -> None:
     path = f"{YOU}t/acme/leave/"
     page = member.get(path).content.decode()
-    assert "You are no longer member of Acme. It has 1 owner." in page
-    assert "stops working permanently: 1 live token and no connected apps." in page
+    assert "You will lose the role of member in Acme, which has 1 owner." in page
+    assert "1 live token will stop working permanently, even if you return." in page
+    assert "This cannot be undone." not in page
     assert "no longer have a role in Acme" in member.post(path, follow=True).content.decode()
     assert not Membership.objects.filter(user=cast.member.user).exists()
     assert authenticate(cast.member.mcp_token, Audience.MCP, "acme") is None

@@ -74,6 +74,10 @@ def test_deactivating_a_user_announces_a_change_for_the_users_tokens(
 def test_the_last_owner_of_a_tenant_cannot_be_deactivated(staff: Client, cast: Cast) -> None:
     path = path_of(cast.owner.user)
     fields = {"first_name": "Olga", "confirmed": "on"}
+    shown = staff.post(path, {"first_name": "Olga"}).content.decode()
+    assert "<h1>The user owner cannot be deactivated yet</h1>" in shown
+    assert '<li><a href="/admin/t/acme/members/">Members of Acme</a></li>' in shown
+    assert "c-danger" not in shown
     response = staff.post(path, fields)
     (problem,) = response.context["form"].errors["is_active"]
     assert problem == "owner is the last owner of acme. Make another member owner there first."
@@ -92,7 +96,10 @@ def test_staff_see_what_acts_as_a_user_and_are_led_to_it(staff: Client, cast: Ca
     token = issue(cast.acme.id, cast.operator.user, request, actor=ACTOR)
     page = staff.get(path).content.decode()
     assert f'href="/admin/t/acme/tokens/?at={token.id}#token-{token.id}"' in page
-    assert "3 live tokens and no connected apps" in staff.post(path, {}).content.decode()
+    assert "<li>3 live tokens will stop working.</li>" in staff.post(path, {}).content.decode()
+    idle = staff.post(path_of(newcomer), {}).content.decode()
+    assert "will be signed out" in idle
+    assert "will stop working" not in idle
 
 
 def test_an_older_page_does_not_restore_access_removed_in_the_meantime(staff: Client, cast: Cast):

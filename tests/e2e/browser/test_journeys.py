@@ -158,8 +158,8 @@ def test_an_input_request_is_shown_while_it_waits_and_after_its_response(
     }
     _, asked = ask(server.url, server.token, "tools/call", **call)
     owner, auditor = visit("admin"), visit("auditor")
-    owner.get_by_role("link", name="resolution").last.click()
-    expect(owner.locator("#content")).to_contain_text("waiting for an answer to resolution")
+    owner.get_by_role("link", name="Resolution").last.click()
+    expect(owner.locator("#content")).to_contain_text("waiting for an answer to Resolution")
 
     answers = {"resolution": {"action": "accept", "content": {"resolution": "By Design"}}}
     state = asked["result"]["requestState"]

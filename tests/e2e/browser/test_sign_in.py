@@ -91,7 +91,7 @@ def test_a_client_is_connected_by_signing_in_and_disconnected(
         page.fill("[name=password]", generated_password(server, "admin"))
         page.click("button[type=submit]")
         expect(page.get_by_role("heading", name="Connect Night owl?")).to_be_visible()
-        expect(page.get_by_text("which is not checked")).to_be_visible()
+        expect(page.get_by_text("Not verified")).to_be_visible()
         page.get_by_role("button", name="Allow").click()
         expect(page.get_by_role("heading", name="You may close this window")).to_be_visible()
         parameters = came_back.get(timeout=PATIENCE)
