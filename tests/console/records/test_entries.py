@@ -90,7 +90,8 @@ def test_an_auditor_reads_a_payload_and_the_view_is_recorded(auditor: Client, ac
 def test_an_owner_erases_a_payload_and_its_entry_stays(owner, auditor, acme):
     path = f"{PAYLOADS}{acme.entry}/erase/"
     assert (
-        "This will erase from this server: the content (arguments" in owner.get(path).content.decode()
+        "This will erase from this server: the content (arguments"
+        in owner.get(path).content.decode()
     )
     assert owner.post(path)["Location"] == f"{CALLS}{acme.call}/"
     row = Payload.objects.get(entry=acme.entry)
