@@ -63,7 +63,7 @@ def test_a_key_is_rotated_while_an_input_request_is_open(visit: Visit, server: S
     keys = page.locator(".c-ring-key")
     before = keys.count()
     page.get_by_role("link", name="Rotate…", exact=True).click()
-    expect(page.locator(".c-page")).to_contain_text("No call is interrupted")
+    expect(page.locator(".c-page")).to_contain_text("No call will be interrupted")
     page.get_by_role("button", name="Rotate").click()
     expect(page.get_by_role("status")).to_contain_text("It becomes active in a few seconds")
     expect(keys).to_have_count(before + 1)

@@ -21,7 +21,7 @@ def test_the_status_page_shows_a_key_rotation_without_a_reload(visit: Visit) -> 
     other.goto("/admin/keys/compromised/")
     field = other.get_by_label("to confirm")
     field.fill(other.locator("input[name=replaces]").input_value())
-    other.get_by_role("button", name="Rotate").click()
+    other.get_by_role("button", name="Replace the compromised key").click()
     expect(line).not_to_have_text(before)
     assert page.evaluate("window.sameDocument")
 
