@@ -54,8 +54,8 @@ class UnderKey:
             (self.sessions, "open session"),
             (self.tasks, "task"),
         )
-        *others, last = [_many(number, thing) for number, thing in named if number] or [""]
-        return f"{', '.join(others)} and {last}" if others else last
+        *beginning, last = [_many(number, thing) for number, thing in named if number] or [""]
+        return f"{', '.join(beginning)} and {last}" if beginning else last
 
 
 @dataclass(frozen=True, slots=True)

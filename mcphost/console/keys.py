@@ -168,8 +168,8 @@ def _will_be_lost(under: UnderKey) -> str:
 
 
 def _lost_for_clients(under: UnderKey) -> str:
-    fate = " Calls have to be repeated, sessions begin anew, and tasks fail." if under else ""
-    return f"{_will_be_lost(under)}{fate}"
+    result = " Calls have to be repeated, sessions begin anew, and tasks fail." if under else ""
+    return f"{_will_be_lost(under)}{result}"
 
 
 def _were_lost(under: UnderKey) -> str:

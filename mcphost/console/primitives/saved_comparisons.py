@@ -109,8 +109,8 @@ def _in_words(expectation: Expectation) -> str:
         parts.append(f"the result contains “{expectation.contains}”")
     if expectation.structured is not None:
         parts.append("the structured content is the same")
-    *others, last = parts
-    return f"{', '.join(others)}, and {last}" if others else last
+    *beginning, last = parts
+    return f"{', '.join(beginning)}, and {last}" if beginning else last
 
 
 def _words(outcome: str) -> str:

@@ -280,16 +280,16 @@ def delete(
         return redirect(
             return_links.named_list_url(request, WORDS[primitive_type].listing, tenant.slug)
         )
-    gone = " and all its versions"
+    contents = " and all its versions"
     if saved := saved_calls.count(row.id):
         calls = "saved call" if saved == 1 else f"{saved} saved calls"
-        gone = f", all its versions and its {calls}"
+        contents = f", all its versions and its {calls}"
     return _confirm(
         request,
         row,
         f"Delete the {WORDS[primitive_type].singular} “{row.name}”",
         [
-            f"`{row.name}`{gone} will be deleted.",
+            f"`{row.name}`{contents} will be deleted.",
             *_recent_use(request, row),
             *_trials_of(row),
             "Its calls will stay in the record.",
