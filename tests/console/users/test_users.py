@@ -75,7 +75,7 @@ def test_the_last_owner_of_a_tenant_cannot_be_deactivated(staff: Client, cast: C
     path = path_of(cast.owner.user)
     fields = {"first_name": "Olga", "confirmed": "on"}
     shown = staff.post(path, {"first_name": "Olga"}).content.decode()
-    assert "<h1>The user owner cannot be deactivated yet</h1>" in shown
+    assert "<h1>The user “owner” cannot be deactivated yet</h1>" in shown
     assert '<li><a href="/admin/t/acme/members/">Members of Acme</a></li>' in shown
     assert "c-danger" not in shown
     response = staff.post(path, fields)
