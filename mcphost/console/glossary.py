@@ -64,7 +64,11 @@ TERMS = (
         "Model Context Protocol: how clients find and use tools, prompts and resources of a server.",
     ),
     Term("Member", "A user who has a role in a tenant: owner, operator, auditor or member."),
-    Term("Outcome", "How the last round of a call ended, or what the call waits for."),
+    Term(
+        "Outcome",
+        "How the last round of a call ended, or what the call waits for. A call is turned down if a person declined or "
+        "cancelled a question and its tool ended with an error: that is not counted as an error.",
+    ),
     Term(
         "Payload",
         "The content of an entry: arguments, results, questions and answers. It is encrypted, "

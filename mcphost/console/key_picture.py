@@ -15,7 +15,7 @@ MAX_KEYS = 8
 """Keys shown: the newest."""
 ROW, BAR = 28, 14
 """The height of a row, and of the bar in it, in pixels."""
-MIN_WIDTH = 2.0
+MIN_WIDTH = 0.5
 """Width of the narrowest bar in percent, so that a short phase can be seen."""
 _EDGE = 0.04
 """At this part of the axis before its end, a text ends at its time instead of being centred."""

@@ -189,7 +189,7 @@ def retire(request: SignedInRequest, key_id: str) -> HttpResponseBase:
         done = f"{row.id} is retired, and the rotation is cancelled. Nothing was sealed with it."
     else:
         by_itself = (
-            f" Without this, it retires by itself on {row.until:%Y-%m-%d at %H:%M} UTC, when all that it sealed has "
+            f" Otherwise it retires by itself on {row.until:%Y-%m-%d at %H:%M} UTC, when all that it sealed has "
             "expired."
             if row.until
             else ""
@@ -271,7 +271,7 @@ def salt(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         explanation=(
             "Clients hold sealed data between two requests, and the tenant's salt is needed to open it. Destroy the "
             "salt only if that data must become unreadable for good. If a key may have leaked, ask platform staff to "
-            "rotate it instead; to shut the tenant down, close it."
+            "replace the compromised key instead; to shut the tenant down, close it."
         ),
         points=(
             f"{_will_be_lost(under)} {LINKS}",

@@ -8,6 +8,7 @@ count as living.
 import logging
 import os
 import socket
+import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -82,6 +83,7 @@ class Heartbeat:
     def _begin(self) -> None:
         """Reset the state, with a new id: at the start, after `unregister`, and in a forked child."""
         self._id = uuid4()
+        self._beating = threading.Lock()
         self._alive = 1
         self._free = 0
         self._beaten_at: float | None = None
@@ -158,34 +160,35 @@ class Heartbeat:
         return beats and now - self._steady_since >= ALIVE.total_seconds()
 
     def beat(self) -> None:
-        """Write a heartbeat and count the living processes. Raises the database's errors."""
-        overloaded, facts = self.overloaded(), self._reported()
-        with transaction.atomic():
-            own_rows = Node.objects.filter(id=self._id)
-            fields = {"draining": self.drains(), "overloaded": overloaded, "facts": facts}
-            if not own_rows.update(seen_at=Now(), **fields):
-                node = Node.objects.create(
-                    id=self._id, name=_name(), started_at=Now(), seen_at=Now(), **fields
-                )
-                NodeFunctions.objects.create(node=node, declared=dict(self._own_functions()))
-                Node.objects.filter(seen_at__lt=Now() - KEPT).delete()
-                # A process of the version before deletes its rows without their functions.
-                NodeFunctions.objects.exclude(node__in=Node.objects.values("id")).delete()
-            elif self._must_redeclare:
-                NodeFunctions.objects.filter(node=self._id).update(
-                    declared=dict(self._own_functions())
-                )
-            living = tuple(_living().values_list("id", "draining", "overloaded"))
-        self._must_redeclare = False
-        serving = {id: overloaded for id, draining, overloaded in living if not draining}
-        self._alive = max(1, len(serving))
-        serving.pop(self._id, None)
-        self._free = len(serving) - sum(serving.values())
-        now = self._clock()
-        if self._beaten_at is None or now - self._beaten_at > STEADY_SECONDS:
-            self._steady_since = now
-        self._beaten_at = now
-        self._read_functions(frozenset(id for id, _, _ in living) - {self._id}, now)
+        """Write a heartbeat and count the living processes, on any thread. Raises the database's errors."""
+        with self._beating:
+            overloaded, facts = self.overloaded(), self._reported()
+            with transaction.atomic():
+                own_rows = Node.objects.filter(id=self._id)
+                fields = {"draining": self.drains(), "overloaded": overloaded, "facts": facts}
+                if not own_rows.update(seen_at=Now(), **fields):
+                    node = Node.objects.create(
+                        id=self._id, name=_name(), started_at=Now(), seen_at=Now(), **fields
+                    )
+                    NodeFunctions.objects.create(node=node, declared=dict(self._own_functions()))
+                    Node.objects.filter(seen_at__lt=Now() - KEPT).delete()
+                    # A process of the version before deletes its rows without their functions.
+                    NodeFunctions.objects.exclude(node__in=Node.objects.values("id")).delete()
+                elif self._must_redeclare:
+                    NodeFunctions.objects.filter(node=self._id).update(
+                        declared=dict(self._own_functions())
+                    )
+                living = tuple(_living().values_list("id", "draining", "overloaded"))
+            self._must_redeclare = False
+            serving = {id: overloaded for id, draining, overloaded in living if not draining}
+            self._alive = max(1, len(serving))
+            serving.pop(self._id, None)
+            self._free = len(serving) - sum(serving.values())
+            now = self._clock()
+            if self._beaten_at is None or now - self._beaten_at > STEADY_SECONDS:
+                self._steady_since = now
+            self._beaten_at = now
+            self._read_functions(frozenset(id for id, _, _ in living) - {self._id}, now)
 
     def _read_functions(self, other_ids: frozenset[UUID], now: float) -> None:
         """Read what the other processes have loaded, if these are not those of the last heartbeat."""

@@ -266,7 +266,7 @@ def test_the_bar_of_the_active_key_ends_at_the_present(staff: Client, old: str) 
     (active,) = [
         bar for line in picture.lines for bar in line.bars if bar.phase.state is KeyState.ACTIVE
     ][:1]
-    assert active.width == "2.000%"
+    assert active.width == "0.500%"
     end = float(active.x.removesuffix("%")) + float(active.width.removesuffix("%"))
     assert end == pytest.approx(float(picture.now.removesuffix("%")), abs=0.01)
 

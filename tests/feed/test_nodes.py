@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
@@ -48,6 +49,22 @@ def test_a_process_counts_live_processes_that_do_not_drain() -> None:
     one.beat()
     assert one.live() == 2
     assert [row.draining for row in nodes.rows()].count(True) == 1
+
+
+def test_threads_that_beat_at_once_write_one_row() -> None:
+    heartbeat, begin = Heartbeat(), threading.Barrier(8, timeout=20)
+
+    def beat() -> None:
+        begin.wait()
+        try:
+            heartbeat.beat()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(8) as threads:
+        beats = [threads.submit(beat) for _ in range(8)]
+    assert [each.exception() for each in beats] == [None] * 8
+    assert heartbeat.live() == Node.objects.count() == 1
 
 
 def test_a_process_counts_other_processes_with_free_capacity() -> None:

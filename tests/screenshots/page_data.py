@@ -281,6 +281,10 @@ def _variants() -> dict[str, tuple[str, dict[str, Any]]]:
         "tenant:new": ("tenant", {"slug": NEW_TENANT}),
         "tools:none": ("tools", {"slug": NEW_TENANT}),
         "connect:demo": ("connect", {"slug": "demo"}),
+        "member_scopes:auditor": (
+            "member_scopes",
+            {**support, "user_id": User.objects.get(username=AUDITOR).pk},
+        ),
         "tool:script": ("tool", {**support, "primitive_id": _tool(SCRIPT_TOOL)}),
         "tool_edit:script": ("tool_edit", {**support, "primitive_id": _tool(SCRIPT_TOOL)}),
         "tool_edit:http": ("tool_edit", {**support, "primitive_id": _tool(HTTP_TOOL)}),

@@ -23,7 +23,7 @@ CWEBP: Final = shutil.which("cwebp") or "/usr/bin/cwebp"
 """Debian's package webp has it."""
 MAX_HEIGHT: Final = 1000
 """Longer pages are cut."""
-COLORS, FREQUENT_COLORS, COLOR_DISTANCE = 32, 12, 1200
+COLORS, FREQUENT_COLORS, COLOR_DISTANCE = 44, 12, 1200
 OVERFLOW: Final = "document.scrollingElement.scrollWidth - window.innerWidth"
 PAGE_SIZE: Final = "[window.innerWidth, document.scrollingElement.scrollHeight]"
 LOWER_BUTTONS: Final = """height => {

@@ -216,7 +216,12 @@ SECTIONS: Final[Mapping[str, Sequence[ConsolePage]]] = {
     ),
     "Members and credentials": (
         P("members", "Members", "members", "tenants/members.html"),
-        P("member-scopes", "Scopes of a member", "member_scopes", "tenants/member_scopes.html"),
+        P(
+            "member-scopes",
+            "Scopes of a member",
+            "member_scopes:auditor",
+            "tenants/member_scopes.html",
+        ),
         P("member-remove", "Remove a member", "member_remove", CONFIRM),
         P(
             "invitation-issued",

@@ -45,7 +45,7 @@ TOP = 5
 SLIGHT: Final = 0.05
 """A smaller change of the number of calls is not worth a figure."""
 HIGH: Final = 0.05
-"""A part of errors from which on a name stands out."""
+"""A part of errors from which on a name or a figure stands out."""
 ALL_OTHERS: Final = "all others"
 LATE: Final = timedelta(minutes=1)
 """Summaries that are further behind are said to be."""
@@ -177,11 +177,11 @@ def tiles(total: CallNumbers, before: Earlier | None, scope: Scope) -> Iterator[
         "Errors",
         grouped(total.errors),
         f"{error_rate(total)} of calls" if total.calls else "",
-        tone="bad" if total.errors else "",
+        tone="bad" if total.errors > HIGH * total.calls else "",
         url=scope.url(total.errors, outcome=ERROR),
     )
     yield Tile(
-        "Declined",
+        "Turned down",
         grouped(total.declined),
         "by a person, not an error",
         url=scope.url(total.declined, outcome=DECLINED),
@@ -224,11 +224,11 @@ def charts(points: Sequence[Point], total: CallNumbers, links: CallsBehind) -> t
 def calls_chart(
     spans: Sequence[ChartSpan], numbers: Sequence[CallNumbers], total: CallNumbers, scope: Scope
 ) -> Chart:
-    """Return the chart of calls: those that failed below those that were declined, and those below the others."""
+    """Return the chart of calls: those that failed below those that were turned down, and those below the others."""
     failed = ("bad", "Errors", ERROR, [counts.errors for counts in numbers], total.errors)
     declined = (
         "declined",
-        "Declined",
+        "Turned down",
         DECLINED,
         [counts.declined for counts in numbers],
         total.declined,

@@ -85,13 +85,15 @@ def listing(
         or return_links.is_changed(request, row.id)
     ]
     reads = counted(primitive_type) and allowed(request.user, tenant, Permission.VIEW_RECORDS)
+    used = uses(tenant, [row for row, _, _ in listed_rows], timezone.now()) if reads else None
     return show(
         request,
         "primitives/primitives.html",
         words.title,
         words=words,
         rows=listed_rows,
-        uses=uses(tenant, [row for row, _, _ in listed_rows], timezone.now()) if reads else None,
+        uses=used,
+        any_high=any(use.high for use in used.values()) if used else False,
         total=len(rows),
         current=sum(row.state is not PrimitiveState.ARCHIVED for row in rows),
         search_text=search_text,

@@ -63,7 +63,7 @@ class CancelForm(forms.ConsoleForm):
 
     reason = forms.text(
         "Reason",
-        f"The caller reads this, and it is recorded. At most {MAX_REASON} characters.",
+        f"Required. The caller reads this, and it is recorded. At most {MAX_REASON} characters.",
         required=True,
         maxlength=MAX_REASON,
     )

@@ -63,7 +63,7 @@ STATES = tuple(
 OUTCOMES: Mapping[str, str] = {
     **{state: outcome(state) for state in STATES},
     ERROR: "any error",
-    NO_ERROR: "neither error nor declined",
+    NO_ERROR: "neither error nor turned down",
 }
 """The values by which calls are filtered according to how they ended."""
 MADE_BY: Mapping[str, str] = {

@@ -63,7 +63,7 @@ _OUTCOMES: Mapping[str, tuple[str, str]] = {
     audit_records.YIELDED: ("info", "moved to another process"),
     audit_records.DEFERRED: ("info", "became a task"),
     audit_records.CANCELLED: ("plain", "cancelled"),
-    timeline.DECLINED: ("declined", "declined"),
+    timeline.DECLINED: ("declined", "turned down"),
     FailureKind.TOOL_ERROR: ("bad", "tool error"),
     FailureKind.INVALID_ARGUMENTS: ("bad", "invalid arguments"),
     FailureKind.INVALID_RESULT: ("bad", "invalid result"),

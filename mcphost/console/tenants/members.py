@@ -33,7 +33,7 @@ from mcphost.tenants.access import allowed, lock_open_tenant
 from mcphost.tenants.errors import InvalidError
 from mcphost.tenants.invitations import IssuedInvitation
 from mcphost.tenants.models import Membership, Tenant
-from mcphost.tenants.roles import Permission, Role
+from mcphost.tenants.roles import ROLE_PERMISSIONS, Permission, Role
 
 ROLES = (
     (Role.OWNER.value, "Owner: everything except payloads"),
@@ -41,7 +41,7 @@ ROLES = (
     (Role.AUDITOR.value, "Auditor: reads calls, their payloads and the audit log"),
     (Role.MEMBER.value, "Member: only calls tools"),
 )
-OTHER_OWNER: Final = "Make another member an owner first:"
+OTHER_OWNER: Final = "First make another member an owner, or invite one:"
 INVITE = "invite"
 """The parameter that shows the form below the list."""
 LASTS = (("1", "in a day"), (str(invitations.DAYS), "in a week"), ("30", "in 30 days"))
@@ -250,6 +250,8 @@ def scopes(request: SignedInRequest, tenant: Tenant, user_id: int) -> HttpRespon
         conflict=editing.conflict,
         person=user,
         choices=choices,
+        chooses=Permission.EDIT_TOOLS in ROLE_PERMISSIONS[Role(membership.role)],
+        role=membership.role,
         purpose="Which protected tools this member's tokens may use.",
     )
 

@@ -61,7 +61,7 @@ from mcphost.vault.listing import has_salt
 PER_PAGE = 50
 RECENT = 8
 _NONE_AFFECTED = (
-    "No live tokens, connected apps, waiting calls, open sessions or tasks will be affected."
+    "The tenant has no live tokens, connected apps, waiting calls, open sessions or tasks."
 )
 _NEW = "A new MCP server. These steps lead to the first call of a client."
 

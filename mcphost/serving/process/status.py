@@ -581,7 +581,7 @@ _LINES: Final[Mapping[str, LineRow]] = {
     "sandbox": (
         "Sandbox",
         lambda facts: [
-            f"{_sum(facts, 'sandbox', 'in_use'):.0f} of {_sum(facts, 'sandbox', 'most'):.0f} sandboxed workers in use, {_sum(facts, 'sandbox', 'waiting'):.0f} jobs wait"
+            f"{_sum(facts, 'sandbox', 'in_use'):.0f} of {_sum(facts, 'sandbox', 'most'):.0f} sandboxed workers in use, {_sum(facts, 'sandbox', 'waiting'):.0f} jobs waiting"
         ],
         Rule(
             ("sandbox", "waiting"),

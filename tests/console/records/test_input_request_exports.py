@@ -64,7 +64,7 @@ def test_operators_and_staff_export_no_texts(operator, staff, acme, globex):
         assert "Which" not in text
         assert '"answer"' not in text
     page = operator.get("/admin/t/acme/input-requests/export/").content.decode()
-    assert "It does not contain the texts of questions and answers" in page
+    assert "The file does not contain the texts of questions and answers" in page
     assert {row.get("tool") for row in objects(operator)[:-1]} == {"refund"}
     every = objects(staff, "/admin/input-requests/export.jsonl")
     assert {row.get("tool") for row in every[:-1]} == {"refund", "deploy"}
@@ -84,7 +84,7 @@ def test_an_export_applies_the_filter_and_says_what_was_erased(auditor, acme):
     page = auditor.get(f"{PAGE}?tool=refund").content.decode()
     assert f'href="{PAGE}export/?tool=refund"' in page
     page = auditor.get(f"{PAGE}export/?tool=refund").content.decode()
-    assert "It contains questions and answers" in page
+    assert "The file contains questions and answers" in page
     assert "<h2>1 question that matches</h2>" in page
     assert (
         "<h2>2 questions that match</h2>"

@@ -153,6 +153,13 @@ def test_a_scope_revoked_in_the_meantime_is_not_granted_again(owner, cast, scope
     assert _granted(cast) == ["mcp:paint", "mcp:payroll"]
 
 
+def test_the_scopes_of_a_user_who_sets_those_of_tools_are_no_choice(owner, cast, scopes):
+    page = owner.get(f"{MEMBERS}{cast.operator.user.pk}/scopes/").content.decode()
+    assert "operator can use every tool" in page
+    assert 'name="scopes"' not in page
+    assert 'name="scopes"' in owner.get(scopes).content.decode()
+
+
 def test_an_owner_sets_scopes_and_a_repeated_submission_is_no_conflict(
     owner, cast, scopes, monkeypatch
 ):

@@ -119,7 +119,10 @@ def test_the_page_that_closes_a_tenant_says_what_ends_and_what_stays(owner: Clie
 
 def test_the_page_that_closes_a_tenant_says_if_nothing_else_is_affected(staff: Client) -> None:
     page = staff.get("/admin/t/commons/close/").content.decode()
-    assert "No live tokens, connected apps, waiting calls, open sessions or tasks will be" in page
+    assert (
+        "The tenant has no live tokens, connected apps, waiting calls, open sessions or tasks."
+        in page
+    )
 
 
 @pytest.mark.parametrize("leaves", [True, False])
