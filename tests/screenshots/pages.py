@@ -277,7 +277,7 @@ SECTIONS: Final[Mapping[str, Sequence[ConsolePage]]] = {
             _run_saved_calls,
         ),
         P("tool-saved-call-delete", "Delete a saved call", "saved_call_delete", CONFIRM),
-        P("tool-new", "New tool: the gallery", "tool_add", "primitives/primitive_form.html"),
+        P("tool-new", "New tool", "tool_add", "primitives/primitive_form.html"),
         P(
             "tool-new-http",
             "New HTTP tool",
@@ -300,7 +300,7 @@ SECTIONS: Final[Mapping[str, Sequence[ConsolePage]]] = {
             "primitives/primitive_form.html",
         ),
         P("tool-version", "Version", "tool_version", "primitives/version.html"),
-        P("tool-roll-back", "Serve an earlier version", "tool_roll_back", CONFIRM),
+        P("tool-roll-back", "Roll back a version", "tool_roll_back", CONFIRM),
         P("tool-disable", "Disable a tool", "tool_move", CONFIRM),
         P("tool-delete", "Delete a tool", "tool_delete", CONFIRM),
         P("tool-import", "Import an OpenAPI document", "tool_import", "primitives/import.html"),
