@@ -173,10 +173,27 @@ class Timeline:
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing can continue the call. After a round that was cancelled, its client still can."""
+        """Whether nothing can continue the call. After a round that was cancelled, its client still can.
+
+        A call that has a result may run once more: if its client sends a state again, or as a task that is retried.
+        """
         if self.state == CANCELLED:
             return any(act.action in CANCELLATIONS for act in self.acts)
-        return self.state not in (OPEN, UNKNOWN, *GOES_ON)
+        return self.state not in (OPEN, UNKNOWN, *GOES_ON) and not self._runs_again
+
+    @property
+    def _runs_again(self) -> bool:
+        """Whether a run that began after the last result has not ended."""
+        attempts = [attempt for round in self.rounds for attempt in round.attempts]
+        results = [attempt.entry.id for attempt in attempts if attempt.is_final]
+        begun = [attempt.entry.id for attempt in attempts if attempt.finished is None]
+        begun += [
+            answer.entry.id
+            for round in self.rounds
+            for answer in round.answers
+            if answer.ran is None or answer.ran.finished is None
+        ]
+        return bool(results and begun) and max(begun) > max(results)
 
     @property
     def outcomes(self) -> Mapping[UUID, str]:

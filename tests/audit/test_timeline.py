@@ -88,6 +88,14 @@ def test_a_call_has_a_state_and_each_of_its_input_requests_an_outcome(
         ("become_task; cancel_task", True),
         ("start; end", True),
         ("start; end tool_error", True),
+        ("ask a; back; answer a; start; end crashed", True),
+        # Its client sends a state again, to a tool that may run twice, or its task is retried.
+        ("ask a; back; answer a decline; end; again; answer a", False),
+        ("ask a; back; answer a; end tool_error; again; answer a", False),
+        ("ask a; back; answer a; start; end crashed; again; answer a; start", False),
+        ("ask a; back; answer a decline; end; again; answer a; end", True),
+        # A process died, and another one took the call over.
+        ("ask a; back; answer a; start; again; answer a; start; end", True),
     ],
 )
 def test_a_call_has_ended_when_no_request_of_its_client_can_continue_it(

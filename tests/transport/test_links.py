@@ -18,10 +18,12 @@ from mcphost.calls import links as calls
 from mcphost.calls.links import Link
 from mcphost.serving.execution import links
 from mcphost.serving.execution.links import CALLBACK, PAGE, LinkContent
+from mcphost.tasks.states import TaskState
 from mcphost.vault import sealer
 from tests.audit.recorded_calls import Story
 from tests.cast import Cast
 from tests.console.tenant_data import told
+from tests.tasks.rows import a_task
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("stopped")]
 
@@ -130,6 +132,7 @@ GOES_ON = {
     "the answer was taken, and a round waits for the page": "ask payment; back; answer payment; start",
     "the client closed the stream of a round": "end cancelled",
     "a task goes on later": "end deferred",
+    "its client sends other answers": "ask payment; back; answer payment decline; end; again; answer payment",
 }
 
 
@@ -155,6 +158,17 @@ def test_a_call_that_goes_on_can_be_confirmed(cast: Cast, script: str) -> None:
     assert "Confirm “sign_off”?" in member.get(path).content.decode()
     assert "Thank you" in member.post(path).content.decode()
     assert calls.is_open(link)
+
+
+@pytest.mark.parametrize("state", [TaskState.WORKING, TaskState.FAILED])
+def test_a_task_that_will_be_retried_can_be_confirmed(cast: Cast, state: TaskState) -> None:
+    link, path = a_link(cast)
+    told(story_of(link, cast).play("ask payment; back; answer payment; start; end crashed"))
+    a_task(cast.acme.id, link.call, state=state)
+    works = state is TaskState.WORKING
+    assert signed_in(cast.member.user).get(path).status_code == (200 if works else 410)
+    assert signed_in(cast.member.user).post(path).status_code == (200 if works else 410)
+    assert calls.is_open(link) is works
 
 
 def test_a_request_can_be_confirmed_until_its_time_to_answer_is_over(cast: Cast) -> None:

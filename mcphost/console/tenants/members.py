@@ -229,7 +229,8 @@ def scopes(request: SignedInRequest, tenant: Tenant, user_id: int) -> HttpRespon
     form = ScopesForm(*form_input(request), initial={"scopes": membership.scopes})
     form.fields["scopes"].choices = [(scope, scope) for scope in choices]  # type: ignore[attr-defined]
     editing = Edit(request, form, {"scopes": membership.scopes})
-    if request.method == "POST" and form.is_valid():
+    chooses = Permission.EDIT_TOOLS in ROLE_PERMISSIONS[Role(membership.role)]
+    if request.method == "POST" and not chooses and form.is_valid():
         granted = sorted(form.cleaned_data["scopes"])
         saved = editing.save(
             user.get_username(),
@@ -250,7 +251,8 @@ def scopes(request: SignedInRequest, tenant: Tenant, user_id: int) -> HttpRespon
         conflict=editing.conflict,
         person=user,
         choices=choices,
-        chooses=Permission.EDIT_TOOLS in ROLE_PERMISSIONS[Role(membership.role)],
+        chooses=chooses,
+        granted=membership.scopes,
         role=membership.role,
         purpose="Which protected tools this member's tokens may use.",
     )

@@ -6,8 +6,9 @@ It is made by the code that makes the requests of calls. Where a secret belongs,
 import base64
 import binascii
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from mcphost.egress.addresses import AllowedHost, Target
@@ -23,7 +24,6 @@ KEY_EXAMPLE: Final = "one-for-each-call"
 """Stands for the Idempotency-Key, which differs from call to call."""
 _STANDS: Final = "secret-5f2c9d-{}-d9c2f5"
 """Stands for a secret, with its name in hexadecimal: characters that no encoding changes."""
-_STAND: Final = re.compile(r"secret-5f2c9d-([0-9a-f]+)-d9c2f5")
 _BASIC: Final = re.compile(r"(?i)(basic) ([A-Za-z0-9+/=]+)")
 
 
@@ -54,52 +54,49 @@ def preview_of(
     request = RequestTemplate(config).fill(values, KEY_EXAMPLE)
     target = Target.parse(request.url)
     names = {handle.name for handle in request.handles()}
-    filler = Filler(_stand_ins(names, target), target)
+    stands = {name: _STANDS.format(name.encode().hex()) for name in names}
+    hosts = (AllowedHost(target.scheme, target.host, target.port),)
+    everywhere = frozenset(SecretPlace)
+    secrets = {name: Secret(stand, hosts, everywhere) for name, stand in stands.items()}
     limit = EgressLimits().request_bytes
-    message = build(request, target, filler, limit, compressed=not has_secrets)
+    message = build(request, target, Filler(secrets, target), limit, compressed=not has_secrets)
     return RequestPreview(
         message.method,
-        _with_secrets_named(message.target.url),
-        tuple(_headers(message, request)),
-        _body_text(message.body),
+        _with_secrets_named(message.target.url, stands),
+        tuple(_headers(message, request, stands)),
+        _body_text(message.body, stands),
     )
 
 
-def _stand_ins(names: Collection[str], target: Target) -> Mapping[str, Secret]:
-    """Return secrets whose values stand for their names, and which may be anywhere in this request."""
-    hosts = (AllowedHost(target.scheme, target.host, target.port),)
-    return {
-        name: Secret(_STANDS.format(name.encode().hex()), hosts, frozenset(SecretPlace))
-        for name in names
-    }
-
-
-def _headers(message: FilledRequest, request: OutgoingRequest) -> Iterable[tuple[str, str]]:
+def _headers(
+    message: FilledRequest, request: OutgoingRequest, stands: Mapping[str, str]
+) -> Iterable[tuple[str, str]]:
     has_secret_body = any(request.body_handles())
     for name, value in message.headers:
         # The length of a body with a secret would be that of the name.
         if not (name == b"content-length" and has_secret_body):
-            yield (
-                name.decode("ascii"),
-                _with_secrets_named(_BASIC.sub(_opened, value.decode("latin-1"))),
-            )
+            text = _BASIC.sub(partial(_opened, stands), value.decode("latin-1"))
+            yield name.decode("ascii"), _with_secrets_named(text, stands)
 
 
-def _opened(match: re.Match[str]) -> str:
+def _opened(stands: Mapping[str, str], match: re.Match[str]) -> str:
     """Return credentials with the names of their secrets, if they have any."""
     try:
         text = base64.b64decode(match[2], validate=True).decode()
     except (binascii.Error, UnicodeDecodeError):
         return match[0]
-    return f"{match[1]} base64({text})" if _STAND.search(text) else match[0]
+    has_secret = any(stand in text for stand in stands.values())
+    return f"{match[1]} base64({text})" if has_secret else match[0]
 
 
-def _with_secrets_named(text: str) -> str:
-    return _STAND.sub(lambda match: f"{{secrets.{bytes.fromhex(match[1]).decode()}}}", text)
+def _with_secrets_named(text: str, stands: Mapping[str, str]) -> str:
+    for name, stand in stands.items():
+        text = text.replace(stand, f"{{secrets.{name}}}")
+    return text
 
 
-def _body_text(body: bytes) -> str:
+def _body_text(body: bytes, stands: Mapping[str, str]) -> str:
     try:
-        return _with_secrets_named(body.decode())
+        return _with_secrets_named(body.decode(), stands)
     except UnicodeDecodeError:
         return f"({len(body)} bytes that are no text)"

@@ -39,6 +39,7 @@ from mcphost.serving.database import in_database
 from mcphost.serving.events import waiters
 from mcphost.serving.options import options
 from mcphost.serving.ports import EventStream
+from mcphost.tasks import listing as tasks
 from mcphost.tenants import selectors as tenants
 from mcphost.tenants.access import is_active_member, lock_open_tenant
 from mcphost.tenants.errors import UnknownTenantError
@@ -199,7 +200,7 @@ def confirmation(slug: str, token: str, user_id: int, now: datetime) -> Confirma
         sealed.client,
         waits_until or datetime.fromtimestamp(sealed.expires_at, UTC),
         links.is_open(_link_of(tenant, sealed)),
-        timeline is not None and timeline.has_ended,
+        _has_ended(tenant, sealed, timeline),
         "" if primitive is None else str(primitive.listing.get("title", "")),
         _message(tenant.id, UUID(sealed.call), token),
     )
@@ -238,7 +239,7 @@ def confirm(slug: str, token: str, user_id: int, label: str, now: datetime) -> b
     tenant, sealed = opened_link
     link, until = _link_of(tenant, sealed), datetime.fromtimestamp(sealed.expires_at, UTC)
     timeline = _timeline(tenant, sealed, now)
-    if timeline is not None and timeline.has_ended and not links.is_open(link):
+    if _has_ended(tenant, sealed, timeline) and not links.is_open(link):
         raise LateConfirmationError
     try:
         confirm_link(link, Actor.person(user_id, label), until, now)
@@ -303,6 +304,14 @@ def _open_link(
 def _timeline(tenant: TenantSnapshot, sealed: LinkContent, now: datetime) -> Timeline | None:
     """The timeline of the link's call; None while nothing of it is recorded."""
     return call_list.call(UUID(sealed.call), frozenset({tenant.id}), now)
+
+
+def _has_ended(tenant: TenantSnapshot, sealed: LinkContent, timeline: Timeline | None) -> bool:
+    """Whether the link's call waits for nothing. A task says so itself: its rounds may be retried."""
+    task = tasks.of_call(UUID(sealed.call), tenant.id)
+    if task is not None:
+        return not task.works
+    return timeline is not None and timeline.has_ended
 
 
 def _link_of(tenant: TenantSnapshot, sealed: LinkContent) -> Link:

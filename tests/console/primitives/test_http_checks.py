@@ -1,6 +1,7 @@
 """Tests of the arguments of an HTTP tool in its form, and of the check while the form is filled in."""
 
 import json
+from base64 import b64encode
 from typing import Any
 
 import pytest
@@ -191,6 +192,23 @@ def test_the_preview_has_the_names_of_secrets_and_never_their_values(
     assert CANARY not in json.dumps(reply)
     (sentence,) = reply["notices"]["headers-1-value"]
     assert "unknown" in sentence
+
+
+STAND = "secret-5f2c9d-{}-d9c2f5"
+
+
+@pytest.mark.parametrize("name", [b"api_key".hex(), "f", "ff"])
+def test_a_text_like_what_stands_for_a_secret_stays_as_it_is(operator: Client, name: str) -> None:
+    text = STAND.format(name)
+    basic = b64encode(text.encode()).decode()
+    reply = checked(
+        operator,
+        **ROWS,
+        **{"query-1-name": "key", "query-1-value": text},
+        **{"headers-0-name": "Authorization", "headers-0-value": f"Basic {basic}"},
+    )
+    assert reply["request"]["url"].endswith(f"&key={text}")
+    assert dict(reply["request"]["headers"])["authorization"] == f"Basic {basic}"
 
 
 @pytest.mark.parametrize(

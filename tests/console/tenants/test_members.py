@@ -157,6 +157,18 @@ def test_the_scopes_of_a_user_who_sets_those_of_tools_are_no_choice(owner, cast,
     page = owner.get(f"{MEMBERS}{cast.operator.user.pk}/scopes/").content.decode()
     assert "operator can use every tool" in page
     assert 'name="scopes"' not in page
+    owner.post(f"{MEMBERS}{cast.operator.user.pk}/scopes/", {"scopes": ["mcp:paint"]})
+    assert Membership.objects.get(tenant=cast.acme.id, user=cast.operator.user).scopes == []
+
+
+def test_scopes_that_a_user_chose_with_a_lower_role_are_named(owner, cast, scopes):
+    _grant(cast, "mcp:paint")
+    services.set_member(cast.acme.id, cast.member.user, Role.OPERATOR, actor=ACTOR)
+    page = owner.get(scopes).content.decode()
+    assert "would have those chosen before: <code>mcp:paint</code>." in page
+
+
+def test_a_lower_role_shows_the_choice_of_scopes(owner, scopes):
     assert 'name="scopes"' in owner.get(scopes).content.decode()
 
 
