@@ -177,7 +177,7 @@ def encode_small(browser: Browser, png: bytes) -> bytes:
     urls: list[str] = page.evaluate(REDUCE, options)
     page.close()
     reduced, lossy = (base64.b64decode(url.partition(",")[2]) for url in urls)
-    command = [CWEBP, "-quiet", "-lossless", "-z", "6", "-o", "-", "--", "-"]
+    command = [CWEBP, "-quiet", "-lossless", "-z", "9", "-o", "-", "--", "-"]
     lossless = subprocess.run(command, input=reduced, capture_output=True, check=True).stdout
     return min(lossless, lossy, key=len)
 
