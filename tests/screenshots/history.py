@@ -264,8 +264,13 @@ def _keys(now: datetime) -> None:
         since = at if row is rows[-1] else began[number + 1]
         ended = since + (RETIRED_AFTER if row in rows[:-2] else timedelta())
         created = at - timedelta(minutes=5)
+        # A key seals until the next one is active, and opens what it sealed for some hours more.
+        used = {"last_sealed_at": since, "last_opened_at": min(since + timedelta(hours=7), now)}
         RingKey.objects.filter(pk=row.pk).update(
-            created_at=created, activated_at=at, state_since=ended
+            created_at=created,
+            activated_at=at,
+            state_since=ended,
+            **({} if row is rows[-1] else used),
         )
         with connection.cursor() as cursor:
             cursor.execute(BACKDATED, [created, row.pk, "key.created"])
