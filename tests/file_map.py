@@ -1,10 +1,17 @@
-"""The file map in docs/ARCHITECTURE.md, made from docstrings: `python -m tests.file_map` writes it."""
+"""The file map in docs/ARCHITECTURE.md, made from the code: `python -m tests.file_map` writes it.
+
+Each module has the first paragraph of its docstring, and the names in it that most other modules use.
+"""
 
 import ast
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Final
+
+from tests.source_files import parse, sources
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 DOCUMENT: Final = ROOT / "docs" / "ARCHITECTURE.md"
@@ -12,6 +19,8 @@ HEADING: Final = "## File map\n"
 # Modules that say nothing about their package.
 BOILERPLATE: Final = {"__init__", "apps"}
 PACKAGE: Final = ROOT / "mcphost"
+MAX_NAMES: Final = 6
+"""How many names of a module are in the map."""
 
 
 def write() -> None:
@@ -26,8 +35,9 @@ def file_map() -> str:
 
 
 _INTRODUCTION: Final = """\
-`python -m tests.file_map` makes this section from the first paragraph of each module's docstring. `commands/x` stands for
-`management/commands/x`, which is `manage.py x`. Packages with tables also have `apps` and `migrations/`.
+`python -m tests.file_map` makes this section from the code: the first paragraph of each module's docstring, and the names in it that
+other modules use, at most six. `commands/x` stands for `management/commands/x`, which is `manage.py x`. Packages with tables also have
+`apps` and `migrations/`.
 """
 
 
@@ -50,18 +60,73 @@ def modules(package: Path) -> Iterator[tuple[str, Path]]:
 
 def summary(path: Path) -> str:
     """Return the first paragraph of a module's docstring, in one line."""
-    text = ast.get_docstring(ast.parse(path.read_text())) or ""
+    text = ast.get_docstring(parse(path)) or ""
     return re.sub(r"\s+", " ", text.split("\n\n")[0])
+
+
+def used_names(path: Path) -> Sequence[str]:
+    """Return the names of a module that most other modules use, in the order of their definitions."""
+    users = _users()
+    defined = [name for name in _defined(path) if users[path, name]]
+    listed = set(sorted(defined, key=lambda name: -users[path, name])[:MAX_NAMES])
+    return [name for name in defined if name in listed]
+
+
+def _defined(path: Path) -> Sequence[str]:
+    """Return the names that a module defines at its top level."""
+    names: dict[str, None] = {}
+    for node in parse(path).body:
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                names[node.name] = None
+            case ast.AnnAssign(target=ast.Name(name)) | ast.Assign(targets=[ast.Name(name)]):
+                names[name] = None
+    return list(names)
+
+
+@cache
+def _users() -> Counter[tuple[Path, str]]:
+    """Count the modules that use a name of another module."""
+    files = {_dotted(path): path for path in sources("mcphost")}
+    return Counter(
+        use for user in files.values() for use in set(_uses(user, files)) if use[0] != user
+    )
+
+
+def _uses(user: Path, files: Mapping[str, Path]) -> Iterator[tuple[Path, str]]:
+    """Yield the names of other modules that a module imports, or reads as attributes of them."""
+    imported: dict[str, Path] = {}
+    read: list[tuple[str, str]] = []
+    for node in ast.walk(parse(user)):
+        match node:
+            case ast.ImportFrom(module=str(source)):
+                for alias in node.names:
+                    if module := files.get(f"{source}.{alias.name}"):
+                        imported[alias.asname or alias.name] = module
+                    elif source in files:
+                        yield files[source], alias.name
+            case ast.Attribute(value=ast.Name(name), attr=attribute):
+                read.append((name, attribute))
+    yield from ((imported[name], attribute) for name, attribute in read if name in imported)
+
+
+def _dotted(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 def _table(package: Path) -> str:
     title = package.relative_to(PACKAGE if package != PACKAGE else ROOT)
     rows = [
-        f"`{module}` | {summary(path).replace('|', chr(92) + '|')}"
+        " | ".join([f"`{module}`", summary(path).replace("|", r"\|"), _code(used_names(path))])
         for module, path in modules(package)
     ]
-    table = ["", "module | contents", "---|---", *rows] if rows else []
+    table = ["", "module | contents | names", "---|---|---", *rows] if rows else []
     return "\n".join([f"### `{title}/`", "", summary(package / "__init__.py"), *table, ""])
+
+
+def _code(names: Sequence[str]) -> str:
+    return " ".join(f"`{name}`" for name in names) or "-"
 
 
 if __name__ == "__main__":
