@@ -15,7 +15,7 @@ import orjson
 
 from mcphost.kinds.functions.program import FunctionProgram
 from mcphost.kinds.python.function import inspect_function
-from mcphost.protocol.eras import REVISION, Era
+from mcphost.protocol.revisions import REVISION, Era
 from mcphost.runtime.call import Call, CallUser, Client, Delivery, Principal, PrincipalKind
 from mcphost.runtime.journal import EMPTY, Answer, as_json, from_json
 from mcphost.runtime.memory import MemoryLinks, MemoryStore

@@ -6,11 +6,14 @@ A resource has its routes in `V1`. Names are those of operations in the document
 from collections.abc import Mapping
 from typing import Final
 
+from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, include, path, re_path
+from django.views.decorators.csrf import csrf_exempt
 
 from mcphost.api.document import view_of
 from mcphost.api.endpoint import Endpoint
-from mcphost.api.missing import unknown_address
+from mcphost.api.errors import response_of
+from mcphost.api.problems import ProblemError, ProblemType
 from mcphost.api.reference import reference_view
 from mcphost.api.resources import (
     audit_log,
@@ -35,6 +38,13 @@ from mcphost.api.resources import (
     versions,
 )
 from mcphost.kinds.primitive_types import PrimitiveType
+
+
+@csrf_exempt
+def unknown_address(request: HttpRequest) -> HttpResponse:
+    """Answer 404. It is the same with and without a credential."""
+    message = "There is nothing at this address. The API is below /api/v1/."
+    return response_of(ProblemError(ProblemType.NOT_FOUND, message), request.path)
 
 
 def _of_type(primitive_type: PrimitiveType) -> list[URLPattern]:

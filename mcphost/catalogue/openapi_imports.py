@@ -14,7 +14,7 @@ from mcphost.catalogue.errors import CatalogueError, InvalidPrimitiveError
 from mcphost.catalogue.import_rows import OperationRow
 from mcphost.catalogue.validation import Inspected
 from mcphost.kinds.http.openapi_places import place_in_document
-from mcphost.protocol.storable import check_json
+from mcphost.protocol.json_values import check_json
 
 MAX_SELECTED: Final = 100
 """The most operations that are created or changed at once: each has several fields."""

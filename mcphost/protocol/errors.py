@@ -20,7 +20,7 @@ from mcp_types.jsonrpc import (
     UNSUPPORTED_PROTOCOL_VERSION,
 )
 
-from mcphost.protocol.eras import SUPPORTED
+from mcphost.protocol.revisions import SUPPORTED
 
 __all__ = [
     "FORBIDDEN",

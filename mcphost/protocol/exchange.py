@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from mcphost.protocol.eras import Era
+from mcphost.protocol.revisions import Era
 
 
 class Meta(NamedTuple):

@@ -12,7 +12,7 @@ import orjson
 from mcp_types import LoggingLevel
 
 from mcphost.protocol.errors import ProtocolError
-from mcphost.protocol.surrogates import without_halves
+from mcphost.protocol.json_values import without_halves
 
 LOG_LEVELS: Final[tuple[str, ...]] = get_args(LoggingLevel)
 """From the least to the most severe (spec: server/utilities/logging, after RFC 5424)."""

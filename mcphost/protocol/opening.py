@@ -22,7 +22,6 @@ from mcp_types import CLIENT_CAPABILITIES_META_KEY, PROTOCOL_VERSION_META_KEY
 
 from mcphost.protocol import tasks
 from mcphost.protocol.empty_members import drop_empty
-from mcphost.protocol.eras import REVISION, Era, era_of
 from mcphost.protocol.errors import (
     PARSE_ERROR,
     ProtocolError,
@@ -33,12 +32,12 @@ from mcphost.protocol.errors import (
 from mcphost.protocol.exact_numbers import AS_ZEROS, MANY_DIGITS, check_numbers
 from mcphost.protocol.exchange import Exchange
 from mcphost.protocol.headers import Headers, check_method, check_name, check_version
+from mcphost.protocol.json_values import replace_halves
 from mcphost.protocol.legacy.errors import in_session
 from mcphost.protocol.legacy.opening import LegacyBody, open_body
 from mcphost.protocol.nesting import check_depth
 from mcphost.protocol.params import NAME_FIELDS, check_params, check_type, read_meta, required
-from mcphost.protocol.revisions import REVISIONS
-from mcphost.protocol.surrogates import replace_halves
+from mcphost.protocol.revisions import REVISION, REVISIONS, Era, era_of
 
 _NOTIFICATIONS: Final = "notifications/"
 _META: Final = "params._meta"

@@ -19,10 +19,10 @@ from pydantic import ValidationError
 from mcphost.protocol import tasks
 from mcphost.protocol.effort import is_explained
 from mcphost.protocol.empty_members import drop_empty_content
-from mcphost.protocol.eras import REVISION
 from mcphost.protocol.errors import ProtocolError, invalid_params
 from mcphost.protocol.exchange import Meta
 from mcphost.protocol.messages import LOG_LEVELS
+from mcphost.protocol.revisions import REVISION
 from mcphost.protocol.shapes import DEEP, wire_shapes
 
 NAME_FIELDS: Final[Mapping[str, str]] = MappingProxyType(

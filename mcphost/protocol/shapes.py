@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import jsonschema_rs
 from pydantic import BaseModel, TypeAdapter
 
-from mcphost.protocol.eras import REVISION
+from mcphost.protocol.revisions import REVISION
 
 DEEP: Final = frozenset({"prompts/get", "completion/complete", "subscriptions/listen"})
 """The methods whose params are validated against the wire models."""

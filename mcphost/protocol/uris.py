@@ -12,7 +12,7 @@ import re
 from typing import Final
 from urllib.parse import quote
 
-from mcphost.protocol.surrogates import without_halves
+from mcphost.protocol.json_values import without_halves
 
 MAX_LENGTH: Final = 2048
 """In characters: the longest request line that is safe on the web."""

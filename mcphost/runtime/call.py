@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from mcphost.protocol.eras import Era
+from mcphost.protocol.revisions import Era
 
 
 class Delivery(StrEnum):

@@ -11,8 +11,8 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
+from mcphost.protocol.json_values import dump_json
 from mcphost.protocol.messages import LOG_LEVELS
-from mcphost.protocol.surrogates import dump_json
 from mcphost.runtime.call import Call
 from mcphost.runtime.ports import Misuse, Notifier, unreported
 

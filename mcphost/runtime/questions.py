@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
-from mcphost.protocol.canonical import digest
-from mcphost.protocol.surrogates import dump_json
+from mcphost.protocol.json_values import digest, dump_json
 
 T = TypeVar("T")
 

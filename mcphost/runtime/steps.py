@@ -16,8 +16,7 @@ import orjson
 from pydantic import PydanticUserError, TypeAdapter
 from pydantic_core import PydanticSerializationError, ValidationError, to_jsonable_python
 
-from mcphost.protocol.canonical import digest
-from mcphost.protocol.surrogates import without_halves
+from mcphost.protocol.json_values import digest, without_halves
 from mcphost.runtime.schema import reason_of
 
 KEY = "idempotency_key"

@@ -11,10 +11,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import jmespath
+from jmespath.exceptions import JMESPathError
 from pydantic_monty import Monty
 
 from mcphost.sandbox.confinement import allow_no_more_processes, confine
-from mcphost.sandbox.expressions import search
 from mcphost.sandbox.frames import HEAD, BrokenFrameError, frame, length_of, message_of
 from mcphost.sandbox.scripts import LastMessageError, ScriptJob, check
 
@@ -81,3 +82,13 @@ def _do_job(job: dict[str, Any], monty: Monty, connection: ServerConnection) -> 
 
 if __name__ == "__main__":
     main(*sys.argv[1:])
+
+
+def search(expression: str, data: Any) -> dict[str, Any]:
+    """Evaluate an expression. Returns the message with its value, or why there is none."""
+    try:
+        return {"is": "done", "value": jmespath.search(expression, data)}
+    except (JMESPathError, ValueError, TypeError, ArithmeticError, AttributeError) as error:
+        return {"is": "failed", "why": "error", "message": str(error)[:1000]}
+    except RecursionError:
+        return {"is": "failed", "why": "recursion", "message": "the expression is nested too deep"}

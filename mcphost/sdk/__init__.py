@@ -46,7 +46,6 @@ from mcphost.runtime.ports import LinkRefusedError, StoreRefusedError
 from mcphost.runtime.program import TaskSupport
 from mcphost.runtime.questions import QuestionRefusedError
 from mcphost.runtime.rounds import ForeignContextError
-from mcphost.sdk.completing import complete
 from mcphost.sdk.content import (
     Audio,
     BlobResource,
@@ -69,6 +68,7 @@ from mcphost.sdk.errors import (
     ToolError,
 )
 from mcphost.sdk.forms import Form
+from mcphost.sdk.marking import complete
 from mcphost.sdk.prompts import PromptDefinition, prompt
 from mcphost.sdk.questions import FormAnswer, UrlAnswer
 from mcphost.sdk.resources import ResourceDefinition, resource

@@ -4,8 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypedDict, Unpack, overload
 
-from mcphost.sdk.completing import Completers
-from mcphost.sdk.marking import Function, check_limits, check_names, mark
+from mcphost.sdk.marking import Completers, Function, check_limits, check_names, mark
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,7 @@ from typing import Any, TypedDict, Unpack
 
 from mcp_types import Annotations
 
-from mcphost.sdk.completing import Completers
-from mcphost.sdk.marking import Function, check_limits, check_names, mark
+from mcphost.sdk.marking import Completers, Function, check_limits, check_names, mark
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from uuid import UUID
 from mcphost.audit.records import Record
 from mcphost.audit.redaction import Redactor
 from mcphost.kinds.primitive_types import PrimitiveType
-from mcphost.protocol.canonical import digest
 from mcphost.protocol.exchange import Exchange
 from mcphost.protocol.headers import Headers
+from mcphost.protocol.json_values import digest
 from mcphost.runtime.call import Call, Client, Delivery, Principal, PrincipalKind
 from mcphost.runtime.journal import EMPTY, Answer, Journal
 from mcphost.runtime.program import Program, TaskSupport

@@ -30,7 +30,7 @@ from mcphost.tenants import selectors as tenants
 from mcphost.tenants.roles import Audience
 from mcphost.tenants.selectors import TenantSnapshot
 from mcphost.vault.secrets import selectors as secrets
-from mcphost.vault.secrets.usable import UsableSecret
+from mcphost.vault.secrets.values import UsableSecret
 
 
 async def authenticated(bearer: str, slug: str, now: datetime) -> Authenticated | None:

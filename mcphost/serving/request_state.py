@@ -13,7 +13,7 @@ from uuid import UUID
 
 import orjson
 
-from mcphost.protocol.canonical import digest
+from mcphost.protocol.json_values import digest
 from mcphost.runtime.call import Principal, PrincipalKind
 from mcphost.runtime.journal import Journal, as_json, from_json
 

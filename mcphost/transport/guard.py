@@ -9,7 +9,6 @@ from ipaddress import ip_address
 
 from django.http.request import split_domain_port, validate_host
 
-from mcphost.protocol.eras import Era, era_of
 from mcphost.protocol.errors import (
     METHOD_NOT_ALLOWED,
     MISDIRECTED,
@@ -19,6 +18,7 @@ from mcphost.protocol.errors import (
     ProtocolError,
 )
 from mcphost.protocol.headers import Headers
+from mcphost.protocol.revisions import Era, era_of
 from mcphost.transport.options import options
 from mcphost.transport.request import HttpRequest
 

@@ -39,10 +39,9 @@ from mcphost.vault.errors import (
 )
 from mcphost.vault.master import master_keys
 from mcphost.vault.models import RingKey, TenantSecret
-from mcphost.vault.rows import opened, wrapped
 from mcphost.vault.services import ensure_tenant
 from mcphost.vault.states import TRANSITIONS, KeyState, KeyVerb, next_state
-from mcphost.vault.wrapping import kek_id, wrappers
+from mcphost.vault.wrapping import kek_id, opened, wrapped, wrappers
 
 STANDBY: Final = timedelta(seconds=SILENT_SECONDS)
 """How long a key is on standby. A process that reads no changes for longer is not ready."""

@@ -18,9 +18,8 @@ from mcphost.feed.services import announce
 from mcphost.vault.errors import DamagedSecretError
 from mcphost.vault.master import MasterKeys, master_keys
 from mcphost.vault.models import RingKey, TenantSecret
-from mcphost.vault.rows import opened, wrapped
 from mcphost.vault.services import verify_master_key
-from mcphost.vault.wrapping import kek_id, wrappers
+from mcphost.vault.wrapping import kek_id, opened, wrapped, wrappers
 
 NEWS: Final = "master-key"
 """The name of the change in the change log. Its object id: ids of the master keys, with spaces."""

@@ -12,8 +12,8 @@ from mcphost.sealing.tokens import Key, Ring
 from mcphost.vault.errors import NoActiveKeyError, NoSecretsError
 from mcphost.vault.master import master_keys
 from mcphost.vault.models import RingKey, TenantSecret
-from mcphost.vault.rows import opened
 from mcphost.vault.states import OPENS, SEALS, KeyState
+from mcphost.vault.wrapping import opened
 
 TENANTS_KEPT: Final = 20_000
 

@@ -15,10 +15,9 @@ from mcphost.vault import selectors
 from mcphost.vault.errors import MasterKeyMismatchError, NoActiveKeyError, NoSecretsError
 from mcphost.vault.master import master_keys
 from mcphost.vault.models import RingKey, TenantSecret
-from mcphost.vault.rows import opened, wrapped
 from mcphost.vault.selectors import TenantSecrets
 from mcphost.vault.states import KeyState
-from mcphost.vault.wrapping import head, mismatch
+from mcphost.vault.wrapping import head, mismatch, opened, wrapped
 
 
 def verify_master_key() -> None:

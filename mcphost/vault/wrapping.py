@@ -1,4 +1,4 @@
-"""Wrap secrets under the key-encryption key (KEK), each bound to its place in the database.
+"""Wrap secrets under the key-encryption key (KEK), each bound to its field of a row in the database.
 
 A wrapped secret is the text `v1.<KEK id>.<base64url(nonce ‖ AES-256-GCM)>`, or several of these
 separated by spaces, each of which contains the secret: so one KEK can replace another while some
@@ -9,12 +9,16 @@ unwrapped. The KEK id is a fingerprint: it identifies the KEK and discloses noth
 
 import base64
 import hmac
+import secrets
 from typing import Final
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from django.db import models
 
 from mcphost.vault.errors import DamagedSecretError, MasterKeyMismatchError
+from mcphost.vault.master import MasterKeys
+from mcphost.vault.models import location_of
 
 NONCE_BYTES: Final = 12
 
@@ -80,3 +84,16 @@ def mismatch(wrapped: str, *keks: bytes) -> MasterKeyMismatchError:
 
 def _authenticated(location: str) -> bytes:
     return f"{_VERSION}:{location}".encode()
+
+
+def opened(row: models.Model, name: str, keys: MasterKeys) -> bytes:
+    """Unwrap the secret in a field of a row. Raises MasterKeyMismatchError, DamagedSecretError."""
+    return unwrap(getattr(row, name), location_of(row, name), *keys.all())
+
+
+def wrapped(secret: bytes, row: models.Model, name: str, keys: MasterKeys) -> str:
+    """The field's value for a secret, which each of the master keys can unwrap."""
+    location = location_of(row, name)
+    return " ".join(
+        wrap(secret, location, kek, secrets.token_bytes(NONCE_BYTES)) for kek in keys.all()
+    )

@@ -5,7 +5,7 @@ from uuid import UUID, uuid4
 
 from mcphost.audit.records import NO_ENDING, Ending, Record, RecordedRequest, new_id, of_round
 from mcphost.audit.writer.rows import ENTRY_COLUMNS
-from mcphost.protocol.eras import Era
+from mcphost.protocol.revisions import Era
 from mcphost.runtime.call import Call, Client, Delivery, Principal, PrincipalKind
 from tests.audit.databases import AT
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mcphost.catalogue.texts import (
+from mcphost.catalogue.validation import (
     MAX_DESCRIPTION,
     MAX_SCOPES,
     MAX_SECONDS,

@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 
 from mcphost.kinds.functions.program import FunctionProgram
 from mcphost.kinds.python.function import PythonFunction, inspect_function
-from mcphost.protocol.eras import REVISION, Era
+from mcphost.protocol.revisions import REVISION, Era
 from mcphost.runtime.call import Call, Client, Delivery, Principal, PrincipalKind
 from mcphost.runtime.journal import EMPTY
 from mcphost.runtime.outcomes import Complete, Failed, Failure, Outcome

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcphost.protocol.canonical import digest
+from mcphost.protocol.json_values import digest
 
 
 def test_a_digest_ignores_the_order_of_keys_and_nothing_else():

@@ -2,8 +2,8 @@
 
 import pytest
 
-from mcphost.protocol.eras import Era, era_of
 from mcphost.protocol.exchange import Exchange, Meta
+from mcphost.protocol.revisions import Era, era_of
 
 
 @pytest.mark.parametrize("header", [None, "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])

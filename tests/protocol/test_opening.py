@@ -5,12 +5,12 @@ import itertools
 import orjson
 import pytest
 
-from mcphost.protocol.eras import SUPPORTED, Era
 from mcphost.protocol.errors import ProtocolError
 from mcphost.protocol.exchange import Exchange
 from mcphost.protocol.headers import Headers
 from mcphost.protocol.nesting import MAX_DEPTH
 from mcphost.protocol.opening import open_post
+from mcphost.protocol.revisions import SUPPORTED, Era
 from tests.protocol.requests import (
     ABSENT,
     CAPABILITIES,

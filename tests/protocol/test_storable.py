@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mcphost.protocol.storable import MAX_DEPTH, MAX_INTEGER, check_json
+from mcphost.protocol.json_values import MAX_DEPTH, MAX_INTEGER, check_json
 
 
 def _nested(depth: int) -> Any:

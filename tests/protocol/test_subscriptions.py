@@ -6,8 +6,8 @@ import orjson
 import pytest
 
 from mcphost.protocol import messages, subscriptions
-from mcphost.protocol.eras import REVISION, Era
 from mcphost.protocol.exchange import Exchange, Meta
+from mcphost.protocol.revisions import REVISION, Era
 from mcphost.protocol.subscriptions import LISTS, SUBSCRIPTION_ID, Filter
 from tests.wire import check_message, check_response
 

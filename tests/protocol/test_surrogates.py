@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcphost.protocol.surrogates import (
+from mcphost.protocol.json_values import (
     MAX_HALVES,
     dump_json,
     parse_json,

@@ -9,8 +9,7 @@ import pytest
 from pydantic import BaseModel, Field, ValidationError
 
 from mcphost.protocol.effort import EXPLAINED_BYTES, EXPLAINED_VALUES
-from mcphost.runtime.colliding import wants_different
-from mcphost.runtime.schema import ArgumentProblem, Validator
+from mcphost.runtime.schema import ArgumentProblem, Validator, wants_different
 from mcphost.runtime.stopping import MisfitError, stopping
 from tests.bodies import JUNK, KIBIBYTE, MEBIBYTE, STEPS, TIMES, is_cheap
 from tests.plugins.costs import growth_of

@@ -9,9 +9,9 @@ from django.utils import timezone
 from mcphost.audit.redaction import Redactor
 from mcphost.catalogue.redaction import ResultRedactor
 from mcphost.catalogue.snapshots import ToolSnapshot
-from mcphost.protocol.eras import REVISION, Era
 from mcphost.protocol.exchange import Exchange, Meta
 from mcphost.protocol.headers import Headers
+from mcphost.protocol.revisions import REVISION, Era
 from mcphost.runtime.call import Call
 from mcphost.runtime.journal import EMPTY, Journal
 from mcphost.runtime.outcomes import Outcome

@@ -11,7 +11,7 @@ from django.db import InterfaceError, OperationalError, connection
 from pytest_django import Settings
 
 from mcphost.feed.loop import loop as feed
-from mcphost.feed.probing import probe
+from mcphost.feed.wiring import probe
 from mcphost.observability.availability import Source, availability
 from mcphost.serving import database
 from mcphost.serving.database import (

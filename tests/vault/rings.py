@@ -9,8 +9,8 @@ from django.utils import timezone
 from mcphost.vault.lifecycle import STANDBY, lifetime
 from mcphost.vault.master import master_keys
 from mcphost.vault.models import RingKey
-from mcphost.vault.rows import wrapped
 from mcphost.vault.states import KeyState
+from mcphost.vault.wrapping import wrapped
 
 
 def add_key(key_id: str, state: KeyState) -> RingKey:

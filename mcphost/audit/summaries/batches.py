@@ -43,8 +43,14 @@ from mcphost.audit.summaries.bulk_sql import (
     vendor,
 )
 from mcphost.audit.summaries.histograms import bucket_of
-from mcphost.audit.summaries.projection import COMPLETE, REASON_LENGTH, Projection, project
-from mcphost.audit.summaries.questions import REPLACED, question_rows
+from mcphost.audit.summaries.projection import (
+    COMPLETE,
+    REASON_LENGTH,
+    REPLACED,
+    Projection,
+    project,
+    question_rows,
+)
 
 AT_ONCE: Final = 1_000
 """How many calls are projected in one transaction: on SQLite it keeps others from writing."""

@@ -1,17 +1,20 @@
-"""The sockets of live lists, as Channels consumers."""
+"""The sockets of live lists, as Channels consumers. Only pages of this server may open them."""
 
 import asyncio
 import re
+from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 from channels.consumer import get_handler_name
 from channels.exceptions import StopConsumer
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
 from django.http import QueryDict, parse_cookie
+from django.http.request import split_domain_port, validate_host
+from django.utils.http import is_same_domain
 
 from mcphost.console.live.hub import Arrival, hub
-from mcphost.console.live.origins import headers_of, is_own_origin
 from mcphost.console.live.sockets import CloseCode, LiveSocket
 from mcphost.console.live.views import cursor_of
 from mcphost.console.models import FilteredList
@@ -87,4 +90,42 @@ def arrival_of(scope: Any, listing: FilteredList) -> Arrival | None:
         return None
     return Arrival(
         session, scope["url_route"]["kwargs"].get("slug"), RecordFilter.of(fields), cursor, listing
+    )
+
+
+Headers = Mapping[str, Sequence[str]]
+_SCHEMES = {"ws": "http", "wss": "https"}
+
+
+def headers_of(scope: Mapping[str, Any]) -> Headers:
+    """Return the values of each header of an ASGI scope."""
+    headers: dict[str, list[str]] = {}
+    for name, value in scope["headers"]:
+        headers.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
+    return headers
+
+
+def is_own_origin(scheme: str, headers: Headers) -> bool:
+    """Return whether `Origin` is this server's or in MCPHOST_TRUSTED_ORIGINS, as for forms."""
+    origins, hosts = headers.get("origin", ()), headers.get("host", ())
+    if len(origins) != 1 or len(hosts) != 1:
+        return False
+    origin, host = origins[0], hosts[0]
+    domain, _ = split_domain_port(host)
+    if not domain or not validate_host(domain, settings.ALLOWED_HOSTS):
+        return False
+    if origin == f"{_SCHEMES.get(scheme, 'https')}://{host}":
+        return True
+    return any(_is_trusted(origin, trusted) for trusted in settings.CSRF_TRUSTED_ORIGINS)
+
+
+def _is_trusted(origin: str, trusted: str) -> bool:
+    if "*" not in trusted:
+        return origin == trusted
+    try:
+        trusted_url, origin_url = urlsplit(trusted), urlsplit(origin)
+    except ValueError:
+        return False
+    return trusted_url.scheme == origin_url.scheme and is_same_domain(
+        origin_url.netloc, trusted_url.netloc.lstrip("*")
     )

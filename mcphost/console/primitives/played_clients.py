@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from django import forms as django_forms
 
-from mcphost.protocol.eras import REVISION, SUPPORTED
+from mcphost.protocol.revisions import REVISION, SUPPORTED
 from mcphost.protocol.tasks import EXTENSION
 from mcphost.serving.execution.played_client import PlayedClient
 

@@ -14,9 +14,8 @@ from typing import Any, Final
 from mcphost.audit.entries import EntryView
 from mcphost.audit.redaction import REDACTED
 from mcphost.audit.timeline import Timeline
-from mcphost.protocol.eras import REVISION
 from mcphost.protocol.params import NAME_FIELDS
-from mcphost.protocol.revisions import REVISIONS, Revision
+from mcphost.protocol.revisions import REVISION, REVISIONS, Revision
 from mcphost.protocol.schemas import ParamHeader
 from mcphost.runtime.call import Delivery, PrincipalKind
 

@@ -19,11 +19,10 @@ from mcphost.audit.timeline import (
     TimelineRound,
     key_of,
 )
-from mcphost.protocol.eras import Era
 from mcphost.protocol.legacy.questions import NotCarriedError, question_params_for
 from mcphost.protocol.legacy.results import convert_result
 from mcphost.protocol.params import NAME_FIELDS
-from mcphost.protocol.revisions import REVISIONS
+from mcphost.protocol.revisions import REVISIONS, Era
 from mcphost.runtime.call import Delivery
 from mcphost.runtime.outcomes import FailureKind
 

@@ -12,7 +12,7 @@ from django.conf import settings
 from mcphost.egress.addresses import AllowedHost, Target
 from mcphost.egress.client import Egress, EgressLimits, EgressPolicy
 from mcphost.egress.messages import Content, OutgoingRequest, ReceivedResponse
-from mcphost.protocol.eras import REVISION
+from mcphost.protocol.revisions import REVISION
 
 TOTAL_SECONDS: Final = 20.0
 """How long a run may take, with all its requests."""

@@ -8,10 +8,9 @@ from django.utils import timezone
 
 from mcphost.identity.attempts import count_event
 from mcphost.identity.models import CLIENT_ID_LENGTH, OAuthClient
-from mcphost.identity.oauth import documents
-from mcphost.identity.oauth.documents import DocumentError
+from mcphost.identity.oauth import client_metadata
+from mcphost.identity.oauth.client_metadata import DocumentError, pin_of
 from mcphost.identity.oauth.errors import OAuthError, OAuthErrorCode
-from mcphost.identity.oauth.pins import pin_of
 from mcphost.tenants.models import Tenant
 
 STALE_FOR: Final = timedelta(days=7)
@@ -53,7 +52,7 @@ def resolve(client_id: str, user_id: int) -> OAuthClient:
     try:
         if not count_event(f"documents for {user_id}", MAX_DOCUMENTS, timedelta(hours=1)):
             raise DocumentError("You have opened too many of them. Try again in an hour.")
-        document = documents.read(client_id)
+        document = client_metadata.read_document(client_id)
     except DocumentError as error:
         log.info("the metadata document of %r was not read: %s", client_id, error)
         pin = pin_of(client_id)
@@ -64,7 +63,7 @@ def resolve(client_id: str, user_id: int) -> OAuthClient:
         else:
             raise _unknown(f"The client's metadata document cannot be used. {error}") from None
         # A host that is away is not waited for at every consent.
-        values["fresh_until"] = now + documents.SHORTEST_FRESH
+        values["fresh_until"] = now + client_metadata.SHORTEST_FRESH
     else:
         values = {
             "name": document.name,

@@ -14,8 +14,14 @@ from django.db.models import Exists, OuterRef, QuerySet
 from mcphost.identity.attempts import count_event, network
 from mcphost.identity.models import Connection, OAuthClient
 from mcphost.identity.oauth import redirects
+from mcphost.identity.oauth.client_metadata import (
+    AUTHENTICATION,
+    GRANTS,
+    display_name,
+    parse,
+    texts,
+)
 from mcphost.identity.oauth.errors import OAuthError, OAuthErrorCode
-from mcphost.identity.oauth.metadata import AUTHENTICATION, GRANTS, display_name, parse, texts
 
 MAX_REDIRECT_URIS: Final = 10
 PER_ADDRESS: Final = 20

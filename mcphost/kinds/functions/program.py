@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from mcphost.kinds.functions.returns import Encoder, InvalidResultError
 from mcphost.kinds.primitive_types import PrimitiveType
-from mcphost.protocol.surrogates import without_halves
+from mcphost.protocol.json_values import without_halves
 from mcphost.runtime.call import Call
 from mcphost.runtime.deadlines import Deadline, OutOfTimeError
 from mcphost.runtime.journal import Journal

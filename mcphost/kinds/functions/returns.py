@@ -14,7 +14,7 @@ import orjson
 from pydantic import TypeAdapter
 
 from mcphost.kinds.functions.schemas import is_infinite, output_validator, schema_of
-from mcphost.protocol.surrogates import dump_json, without_halves
+from mcphost.protocol.json_values import dump_json, without_halves
 from mcphost.runtime.outcomes import Complete
 from mcphost.runtime.schema import Validator, reason_of
 from mcphost.sdk.content import (

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mcphost.kinds.config_problems import problem_sentence
 from mcphost.kinds.http.replies import ANSWERS, BadReplyError, Response, has_more_values
-from mcphost.protocol.surrogates import repaired_json
+from mcphost.protocol.json_values import repaired_json
 
 MAX_BYTES: Final = 512 * 1024
 MAX_VALUES: Final = 20_000

@@ -39,8 +39,8 @@ from mcphost.kinds.http.openapi_servers import (
     base_of,
     server_notes,
 )
+from mcphost.protocol.json_values import check_json
 from mcphost.protocol.schemas import check_schema
-from mcphost.protocol.storable import check_json
 
 MAX_OPERATIONS: Final = 5_000
 MAX_TITLE: Final = 200

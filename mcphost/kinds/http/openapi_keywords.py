@@ -11,7 +11,7 @@ from typing import Any, Final
 import orjson
 from jsonschema_rs import RegexOptions, ValidationError, validator_for
 
-from mcphost.protocol.storable import MAX_INTEGER, check_json
+from mcphost.protocol.json_values import MAX_INTEGER, check_json
 
 _TYPES: Final = ("string", "number", "integer", "boolean", "object", "array", "null")
 _BOUNDS: Final = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}

@@ -13,8 +13,8 @@ from pydantic import AnyUrl
 
 from mcphost.kinds.http.configs import ResponseConfig
 from mcphost.protocol.exact_numbers import STRING, changed_number
+from mcphost.protocol.json_values import parse_json
 from mcphost.protocol.nesting import is_deeper
-from mcphost.protocol.surrogates import parse_json
 from mcphost.sdk.content import (
     NOTHING,
     Audio,

@@ -1,8 +1,11 @@
 """The kind `python`: functions of the folders with tools, marked with `@tool`, `@prompt` or
 `@resource`."""
 
-from collections.abc import Collection, Mapping
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from mcphost.kinds.kind import Compiled, Kind, KindError
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.kinds.python.discovery import FoundFunctions, discover, forget_modules
-from mcphost.kinds.python.source_files import Stamps, changed_files, drop_bytecode, stamps
 from mcphost.runtime.schema import ArgumentProblem
 
 
@@ -145,3 +147,36 @@ class PythonKind(Kind):
 
 python_kind = PythonKind()
 """The instance that the platform uses."""
+
+
+Stamps = Mapping[Path, tuple[int, int]]
+"""Time of change in nanoseconds and size of each file."""
+
+
+def stamps(folders: Sequence[Path]) -> Stamps:
+    """Return the stamps of all Python files in the folders and in those below them."""
+    read: dict[Path, tuple[int, int]] = {}
+    for path in _python_files(folders):
+        with suppress(OSError):  # an editor may replace it at this moment
+            status = path.stat()
+            read[path] = status.st_mtime_ns, status.st_size
+    return read
+
+
+def changed_files(before: Stamps, after: Stamps) -> tuple[Path, ...]:
+    """Return the files that are new, changed or gone, by path."""
+    return tuple(sorted(path for path in {*before, *after} if before.get(path) != after.get(path)))
+
+
+def drop_bytecode(path: Path) -> None:
+    """Delete the compiled form of a file. Python takes it for current if the file has the same size and
+    was changed in the same second."""
+    with suppress(OSError):
+        Path(cache_from_source(str(path))).unlink()
+
+
+def _python_files(folders: Sequence[Path]) -> Iterator[Path]:
+    for folder in folders:
+        for parent, inner, files in os.walk(folder):
+            inner[:] = [name for name in inner if name[0] != "." and name != "__pycache__"]
+            yield from (Path(parent, file) for file in files if file.endswith(".py"))

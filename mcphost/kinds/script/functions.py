@@ -14,7 +14,7 @@ import orjson
 
 from mcphost.egress.errors import EgressError
 from mcphost.kinds.script.requests import NAME, Requests
-from mcphost.protocol.surrogates import without_halves
+from mcphost.protocol.json_values import without_halves
 from mcphost.runtime.history import MISSING, ChangedProgramError
 from mcphost.runtime.outcomes import Complete, Failed, Failure, FailureKind, Outcome
 from mcphost.runtime.questions import (

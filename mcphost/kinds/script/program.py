@@ -16,7 +16,7 @@ from mcphost.kinds.script.functions import CallOverError, Functions, ScriptCallE
 from mcphost.kinds.script.requests import Requests
 from mcphost.kinds.script.signature import Signature
 from mcphost.kinds.script.surroundings import LATER, NOW, prelude
-from mcphost.protocol.canonical import digest
+from mcphost.protocol.json_values import digest
 from mcphost.runtime.call import Call
 from mcphost.runtime.history import MISSING
 from mcphost.runtime.journal import Journal

@@ -20,7 +20,7 @@ from mcphost.egress.messages import (
 )
 from mcphost.egress.secret_values import SecretHandle, Template, Text
 from mcphost.kinds.script.addresses import CallerTexts
-from mcphost.protocol.surrogates import repaired_json
+from mcphost.protocol.json_values import repaired_json
 from mcphost.runtime.ports import Ports
 
 LIMITS: Final = EgressLimits(response_bytes=1024 * 1024, redirects=5)

@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
 from mcphost.kinds.kind import Strict
-from mcphost.kinds.text.content import Content
-from mcphost.kinds.text.fields import (
+from mcphost.kinds.text.content import (
     Binary,
+    Content,
     Line,
     MimeType,
     Name,

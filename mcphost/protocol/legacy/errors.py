@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from mcphost.protocol.eras import REVISION
 from mcphost.protocol.errors import (
     FORBIDDEN,
     HEADER_MISMATCH,
@@ -36,7 +35,7 @@ from mcphost.protocol.errors import (
     shown,
 )
 from mcphost.protocol.resources import is_not_found
-from mcphost.protocol.revisions import REVISIONS
+from mcphost.protocol.revisions import REVISION, REVISIONS
 
 RESOURCE_NOT_FOUND: Final = -32002
 """The code for a `resources/read` of a missing resource (server/resources, "Error Handling")."""

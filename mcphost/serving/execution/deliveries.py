@@ -14,7 +14,6 @@ from typing import Final, Protocol, assert_never
 from uuid import UUID
 
 from mcphost.observability import counters
-from mcphost.protocol.eras import Era
 from mcphost.protocol.errors import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -24,7 +23,7 @@ from mcphost.protocol.errors import (
 )
 from mcphost.protocol.legacy import questions
 from mcphost.protocol.legacy.questions import NotCarriedError
-from mcphost.protocol.revisions import REVISIONS
+from mcphost.protocol.revisions import REVISIONS, Era
 from mcphost.runtime.call import Call, Delivery
 from mcphost.runtime.journal import Journal
 from mcphost.runtime.outcomes import (

@@ -18,7 +18,7 @@ from mcphost.serving import lookups
 from mcphost.tenants.selectors import TenantSnapshot
 from mcphost.vault.errors import DamagedValueError, VaultError
 from mcphost.vault.secrets.selectors import load_values_to_mask
-from mcphost.vault.secrets.usable import UsableSecret
+from mcphost.vault.secrets.values import UsableSecret
 
 EVERYWHERE: Final = (AllowedHost.parse("*"),)
 

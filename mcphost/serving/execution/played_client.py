@@ -9,14 +9,13 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final
 
-from mcphost.protocol.eras import REVISION, Era
 from mcphost.protocol.errors import ProtocolError
 from mcphost.protocol.legacy.capabilities import client_capabilities, initialize_result
 from mcphost.protocol.legacy.errors import in_session
 from mcphost.protocol.legacy.questions import question_params_for
 from mcphost.protocol.legacy.results import convert_result
 from mcphost.protocol.legacy.tasks import TASK
-from mcphost.protocol.revisions import REVISIONS, Revision
+from mcphost.protocol.revisions import REVISION, REVISIONS, Era, Revision
 from mcphost.protocol.tasks import EXTENSION, declared
 from mcphost.runtime.program import TaskSupport
 from mcphost.serving.replies import Asking, Reply, finish

@@ -10,9 +10,9 @@ from uuid import UUID
 
 import orjson
 
-from mcphost.protocol.eras import REVISION, Era
 from mcphost.protocol.exchange import Exchange, Meta
 from mcphost.protocol.headers import Headers
+from mcphost.protocol.revisions import REVISION, Era
 from mcphost.runtime.call import Client, Principal, PrincipalKind
 from mcphost.serving.context import ClientSession, Incoming, Quota
 from mcphost.serving.request_state import InvalidStateError

@@ -20,7 +20,6 @@ from mcphost.calls.states import QuestionState
 from mcphost.observability import counters
 from mcphost.observability.logs import FirstTimes
 from mcphost.protocol import results
-from mcphost.protocol.eras import Era
 from mcphost.protocol.errors import INTERNAL_ERROR, ProtocolError, over_limit
 from mcphost.protocol.legacy.tasks import (
     TASK,
@@ -29,7 +28,7 @@ from mcphost.protocol.legacy.tasks import (
     only_task,
     wanted_ttl,
 )
-from mcphost.protocol.revisions import REVISIONS
+from mcphost.protocol.revisions import REVISIONS, Era
 from mcphost.protocol.tasks import TaskStatus, TaskView, declared, extension_missing
 from mcphost.runtime.call import Call, Delivery
 from mcphost.runtime.journal import TIMED_OUT, Answer

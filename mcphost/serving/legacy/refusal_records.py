@@ -10,7 +10,7 @@ from uuid import UUID
 
 from mcphost.audit.records import MESSAGE_REFUSED, Record, new_id
 from mcphost.audit.writer.writer import RecordLostError, RecordRefusedError, writer
-from mcphost.protocol.eras import Era
+from mcphost.protocol.revisions import Era
 from mcphost.runtime.call import Delivery, Principal
 from mcphost.runtime.ports import SystemClock
 from mcphost.serving.context import ClientSession

@@ -20,8 +20,8 @@ from django.utils import timezone
 
 from mcphost.audit.writer.writer import RecordLostError, RecordRefusedError
 from mcphost.calls import questions, session_calls
-from mcphost.protocol.canonical import digest
 from mcphost.protocol.errors import INTERNAL_ERROR, ProtocolError, unavailable
+from mcphost.protocol.json_values import digest
 from mcphost.protocol.legacy import tasks as written
 from mcphost.protocol.legacy.questions import needed
 from mcphost.protocol.legacy.results import convert_result

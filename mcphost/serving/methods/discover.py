@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Any
 
 from mcphost.protocol import results
-from mcphost.protocol.eras import SUPPORTED
+from mcphost.protocol.revisions import SUPPORTED
 from mcphost.protocol.tasks import EXTENSION
 from mcphost.serving.context import Incoming
 from mcphost.serving.policy import cache_scope

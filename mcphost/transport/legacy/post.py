@@ -13,7 +13,6 @@ from typing import Any, Final, NamedTuple
 
 from mcphost.observability import context, counters, tracing
 from mcphost.observability.labels import BATCH, NOTIFICATION
-from mcphost.protocol.eras import Era
 from mcphost.protocol.errors import (
     SESSION_MISSING,
     ProtocolError,
@@ -35,7 +34,7 @@ from mcphost.protocol.legacy.opening import (
 from mcphost.protocol.messages import error_response, response
 from mcphost.protocol.params import required
 from mcphost.protocol.results import prepared
-from mcphost.protocol.revisions import REVISIONS, negotiate
+from mcphost.protocol.revisions import REVISIONS, Era, negotiate
 from mcphost.serving.context import ClientSession, Incoming
 from mcphost.serving.first_use import with_shapes
 from mcphost.serving.legacy import answers, call, cancellation

@@ -19,8 +19,7 @@ from mcphost.vault import selectors as keys
 from mcphost.vault.errors import DamagedSecretError, DamagedValueError
 from mcphost.vault.models import FormerValue, StoredSecret
 from mcphost.vault.secrets.fields import SecretRules
-from mcphost.vault.secrets.usable import UsableSecret
-from mcphost.vault.secrets.values import bound, open_value
+from mcphost.vault.secrets.values import UsableSecret, bound, open_value
 from mcphost.vault.selectors import PayloadKey
 
 TENANTS_KEPT: Final = 2000

@@ -1,4 +1,4 @@
-"""Encrypt the value of a secret, bound to its row.
+"""The value of a secret: encrypted, bound to its row, and decrypted at each use.
 
 AES-256-GCM under the tenant's payload key. The additional authenticated data are tenant, row,
 version and name, so that a value copied into another row, or an older one, cannot be decrypted. They
@@ -6,7 +6,8 @@ begin with a word of their own, so that a payload does not open as a secret, nor
 """
 
 import secrets
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final, NoReturn
 from uuid import UUID
 
 from cryptography.exceptions import InvalidTag
@@ -40,3 +41,43 @@ def open_value(sealed: bytes, associated_data: bytes, key: PayloadKey) -> str:
             "the value of a tenant's secret cannot be decrypted: it was modified, or moved from "
             "another row; type it in again"
         ) from None
+
+
+class UsableSecret:
+    """A secret of one tenant. It shows its name only, and can be neither copied nor serialized.
+
+    `hosts` are exact host names in lower case, or `name:port`; without a port, the port is 443.
+    `places` are the parts of a request that may contain the value (see `fields.PLACES`). Code that
+    sends requests enforces both.
+    """
+
+    __slots__ = ("_reveal", "hosts", "name", "places")
+
+    name: str
+    hosts: frozenset[str]
+    places: frozenset[str]
+    _reveal: Callable[[], str]
+
+    def __init__(
+        self, name: str, hosts: frozenset[str], places: frozenset[str], reveal: Callable[[], str]
+    ) -> None:
+        """`reveal` decrypts the value; it is called at each use, and raises its own errors."""
+        values = {"name": name, "hosts": hosts, "places": places, "_reveal": reveal}
+        for field, value in values.items():
+            object.__setattr__(self, field, value)
+
+    def reveal(self) -> str:
+        """Decrypt and return the value: for the outgoing request only. Do not store it."""
+        return self._reveal()
+
+    def __repr__(self) -> str:
+        return f"UsableSecret({self.name!r})"
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise AttributeError("a secret cannot be changed")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError("a secret cannot be changed")
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError("a secret cannot be copied or serialized")

@@ -25,8 +25,7 @@ from mcphost.audit.summaries.batches import CallBatch
 from mcphost.audit.summaries.counting import sums_of_call
 from mcphost.audit.summaries.figures import CallSums, Period
 from mcphost.audit.summaries.follower import LEASE, Follower
-from mcphost.audit.summaries.projection import Projection, project
-from mcphost.audit.summaries.questions import question_rows
+from mcphost.audit.summaries.projection import Projection, project, question_rows
 from mcphost.audit.summaries.rollups import By, Resolution, cover
 from mcphost.runtime.call import Client
 from tests.audit.recorded_calls import (

@@ -13,8 +13,8 @@ from pytest_django import Settings
 
 from mcphost.console.live import hub as hubs
 from mcphost.console.live import views
+from mcphost.console.live.consumers import is_own_origin
 from mcphost.console.live.hub import hub
-from mcphost.console.live.origins import is_own_origin
 from mcphost.console.live.sockets import QUEUED, CloseCode, LiveSocket
 from mcphost.serving import shutdown
 from mcphost.serving.database import in_database

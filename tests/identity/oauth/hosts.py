@@ -14,7 +14,7 @@ import pytest
 from pytest_django import Settings
 
 from mcphost.egress.client import Egress
-from mcphost.identity.oauth import documents
+from mcphost.identity.oauth import client_metadata
 from tests.egress.conftest import Authority
 
 NAME = "client.example"
@@ -107,6 +107,6 @@ def reach(
 
     settings.MCPHOST_EGRESS_LOOPBACK_PORTS = frozenset({host.port})
     monkeypatch.setattr(
-        documents, "Egress", partial(Egress, tls=authority.client(), resolve=resolve)
+        client_metadata, "Egress", partial(Egress, tls=authority.client(), resolve=resolve)
     )
     return resolved

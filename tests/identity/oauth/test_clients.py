@@ -14,9 +14,9 @@ from django.utils import timezone
 from mcphost.audit.models import Entry
 from mcphost.identity.models import CLIENT_ID_LENGTH, OAuthClient
 from mcphost.identity.oauth import clients, redirects
+from mcphost.identity.oauth.client_metadata import PINS, Pin
 from mcphost.identity.oauth.errors import OAuthError, OAuthErrorCode
 from mcphost.identity.oauth.grants import answer_revocation, answer_token
-from mcphost.identity.oauth.pins import PINS, Pin
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.services import update_tenant
 from tests.cast import ACTOR, Cast

@@ -10,20 +10,20 @@ import pytest
 from pytest_django import Settings
 
 from mcphost.identity.models import CLIENT_ID_LENGTH
-from mcphost.identity.oauth import documents
-from mcphost.identity.oauth.documents import MAX_BYTES, DocumentError
+from mcphost.identity.oauth import client_metadata
+from mcphost.identity.oauth.client_metadata import MAX_DOCUMENT_BYTES, DocumentError
 from tests.egress.conftest import Authority
 from tests.identity.oauth.hosts import NAME, DocumentHost, reach
 
 
 def refusal(url: str) -> str:
     with pytest.raises(DocumentError) as caught:
-        documents.read(url)
+        client_metadata.read_document(url)
     return str(caught.value)
 
 
 def test_a_document_says_who_its_client_is(host: DocumentHost) -> None:
-    read = documents.read(host.url)
+    read = client_metadata.read_document(host.url)
     assert (read.name, read.redirect_uris) == ("Reader", ("http://127.0.0.1/cb",))
     assert host.requests == ["/client.json"]
 
@@ -91,7 +91,7 @@ def test_the_address_that_was_checked_is_the_one_that_is_reached(
 ) -> None:
     """A name is resolved once for a fetch: the answer to a second question changes nothing."""
     resolved = reach(host, authority, settings, monkeypatch)
-    documents.read(host.url)
+    client_metadata.read_document(host.url)
     assert resolved == [NAME]
     reach(host, authority, settings, monkeypatch, {NAME: ["10.0.0.1"]})
     assert "no address on the public internet" in refusal(host.url)
@@ -117,22 +117,24 @@ def test_a_redirect_is_not_followed(host: DocumentHost, status: int, location: s
 def test_a_document_that_is_too_large_is_refused(
     host: DocumentHost, headers: dict[str, str]
 ) -> None:
-    host.publish(padding="a" * MAX_BYTES)
+    host.publish(padding="a" * MAX_DOCUMENT_BYTES)
     host.headers = headers
-    assert f"more than {MAX_BYTES} bytes" in refusal(host.url)
+    assert f"more than {MAX_DOCUMENT_BYTES} bytes" in refusal(host.url)
 
 
 def test_a_document_of_just_the_limit_is_read(host: DocumentHost) -> None:
     host.publish(padding="")
-    host.publish(padding="a" * (MAX_BYTES - len(host.body)))
-    assert len(host.body) == MAX_BYTES
-    assert documents.read(host.url).name == "Reader"
+    host.publish(padding="a" * (MAX_DOCUMENT_BYTES - len(host.body)))
+    assert len(host.body) == MAX_DOCUMENT_BYTES
+    assert client_metadata.read_document(host.url).name == "Reader"
 
 
 def test_a_host_that_does_not_answer_is_given_up(
     host: DocumentHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(documents, "LIMITS", replace(documents.LIMITS, total_seconds=0.5))
+    monkeypatch.setattr(
+        client_metadata, "LIMITS", replace(client_metadata.LIMITS, total_seconds=0.5)
+    )
     host.silent = True
     assert "did not answer within 0.5 s" in refusal(host.url)
     assert len(host.requests) == 1
@@ -180,7 +182,7 @@ def test_a_document_must_name_its_own_url(host: DocumentHost, client_id: Any) ->
 )
 def test_documents_of_real_clients_are_read(host: DocumentHost, fields: dict[str, Any]) -> None:
     host.publish(**fields)
-    assert documents.read(host.url).name == "Reader"
+    assert client_metadata.read_document(host.url).name == "Reader"
 
 
 @pytest.mark.parametrize(
@@ -215,7 +217,7 @@ def test_redirect_uris_that_may_not_be_used_are_left_out(host: DocumentHost) -> 
     host.publish(
         redirect_uris=["app://x", "https://a.example/cb", "data:,x", "https://a.example/cb"]
     )
-    assert documents.read(host.url).redirect_uris == ("https://a.example/cb",)
+    assert client_metadata.read_document(host.url).redirect_uris == ("https://a.example/cb",)
 
 
 @pytest.mark.parametrize(
@@ -235,7 +237,7 @@ def test_a_name_is_one_line_of_visible_text_or_the_host(
     host: DocumentHost, name: Any, shown: str
 ) -> None:
     host.publish(client_name=name)
-    assert documents.read(host.url).name == (shown or f"{NAME}:{host.port}")
+    assert client_metadata.read_document(host.url).name == (shown or f"{NAME}:{host.port}")
 
 
 # How long it is fresh
@@ -261,7 +263,7 @@ def test_a_document_is_fresh_as_long_as_its_host_says_within_limits(
     host: DocumentHost, value: str | None, fresh: timedelta
 ) -> None:
     host.headers = {} if value is None else {"Cache-Control": value}
-    assert documents.read(host.url).fresh == fresh
+    assert client_metadata.read_document(host.url).fresh == fresh
 
 
 def test_a_document_is_compared_with_the_url_byte_by_byte(host: DocumentHost) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mcphost.identity.oauth.pins import PINS, Pin
+from mcphost.identity.oauth.client_metadata import PINS, Pin
 from mcphost.identity.oauth.redirects import (
     MAX_LENGTH,
     PRIVATE_USE_SCHEMES,

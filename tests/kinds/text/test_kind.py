@@ -7,7 +7,7 @@ import pytest
 
 from mcphost.kinds.kind import KindError
 from mcphost.kinds.primitive_types import PrimitiveType
-from mcphost.kinds.text.fields import MAX_BYTES
+from mcphost.kinds.text.content import MAX_BYTES
 from mcphost.kinds.text.kind import text_kind
 from mcphost.protocol.uri_templates import UriTemplate
 from mcphost.runtime.call import Call

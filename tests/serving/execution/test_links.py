@@ -13,10 +13,9 @@ from django.utils import timezone
 from mcphost.calls import links as calls
 from mcphost.calls.links import Link
 from mcphost.feed.loop import loop
-from mcphost.protocol.eras import Era
 from mcphost.protocol.headers import Headers
 from mcphost.protocol.legacy.questions import question_params_for
-from mcphost.protocol.revisions import REVISIONS
+from mcphost.protocol.revisions import REVISIONS, Era
 from mcphost.runtime.call import Client, Delivery, Principal, PrincipalKind
 from mcphost.runtime.ports import LinkRefusedError
 from mcphost.sealing.tokens import Purpose

@@ -9,11 +9,10 @@ from uuid import uuid4
 import orjson
 from django.utils import timezone
 
-from mcphost.protocol.eras import Era
 from mcphost.protocol.exchange import Exchange, Meta
 from mcphost.protocol.headers import Headers
 from mcphost.protocol.legacy.opening import LegacyResponse
-from mcphost.protocol.revisions import REVISIONS
+from mcphost.protocol.revisions import REVISIONS, Era
 from mcphost.routing import process
 from mcphost.runtime.call import Principal
 from mcphost.serving import lookups

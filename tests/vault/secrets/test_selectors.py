@@ -15,7 +15,7 @@ from mcphost.feed.loop import loop
 from mcphost.vault.secrets import selectors
 from mcphost.vault.secrets.selectors import cached_secret, load_secret
 from mcphost.vault.secrets.services import change_secret, delete_secret, rotate_secret
-from mcphost.vault.secrets.usable import UsableSecret
+from mcphost.vault.secrets.values import UsableSecret
 from tests.cast import Cast
 from tests.vault.secrets.tenant_secret import NAME, OLGA, OTHER, VALUE, stored
 

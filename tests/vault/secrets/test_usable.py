@@ -9,7 +9,7 @@ import orjson
 import pytest
 from pydantic import TypeAdapter
 
-from mcphost.vault.secrets.usable import UsableSecret
+from mcphost.vault.secrets.values import UsableSecret
 from tests.vault.secrets.tenant_secret import NAME, VALUE
 
 

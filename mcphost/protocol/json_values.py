@@ -1,10 +1,17 @@
-"""Halves of surrogate pairs, which become U+FFFD instead of making a whole message invalid.
+"""JSON values: parsed and encoded without halves of surrogate pairs, checked for storage, digested.
 
-A program that cuts a text in the middle of an emoji leaves half of a pair. JSON can write one (`\\ud83d`),
-UTF-8 cannot, and one such character must not lose everything around it.
+Halves of surrogate pairs become U+FFFD instead of making a whole message invalid: a program that cuts
+a text in the middle of an emoji leaves half of a pair. JSON can write one (`\\ud83d`), UTF-8 cannot, and
+one such character must not lose everything around it. What has no halves may still not be storable:
+PostgreSQL has no U+0000 in texts, and the parsers read integers of at most 64 bits.
 """
 
+import math
 import re
+import unicodedata
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping
+from hashlib import sha256
 from itertools import islice
 from typing import Any, Final
 
@@ -91,3 +98,52 @@ def without_halves(value: Any) -> Any:
 
 def _joined(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def digest(value: Any) -> str:
+    """Return the SHA-256 of the value as JSON with sorted keys, in 43 characters of base64url.
+
+    Raises ValueError for values without a canonical form: integers beyond 64 bits, lone surrogates.
+    """
+    try:
+        plain = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    except TypeError as error:
+        raise ValueError(str(error)) from None
+    return urlsafe_b64encode(sha256(plain).digest()).rstrip(b"=").decode()
+
+
+MAX_DEPTH: Final = 64
+MAX_INTEGER: Final = 2**63
+
+
+def check_json(value: Any) -> list[str]:
+    """Return why a value cannot be stored as JSON, in sentences; empty if it can."""
+    pending = [(value, 1)]
+    while pending:
+        part, depth = pending.pop()
+        if depth > MAX_DEPTH:
+            return [f"It is nested deeper than {MAX_DEPTH} levels."]
+        if isinstance(part, Mapping):
+            pending += [(child, depth + 1) for pair in part.items() for child in pair]
+            if not all(isinstance(key, str) for key in part):
+                return ["The keys of an object must be strings."]
+        elif isinstance(part, list | tuple):
+            pending += [(child, depth + 1) for child in part]
+        elif problem := _no_scalar(part):
+            return [problem]
+    return []
+
+
+def _no_scalar(value: Any) -> str:
+    if isinstance(value, str):
+        bad = next((c for c in value if c == "\0" or unicodedata.category(c) == "Cs"), "")
+        return f"The character U+{ord(bad):04X} is not allowed here." if bad else ""
+    if isinstance(value, float):
+        return "" if math.isfinite(value) else "Infinite numbers and NaN are not allowed here."
+    if isinstance(value, int):
+        return "" if -MAX_INTEGER <= value < MAX_INTEGER else "An integer has at most 64 bits."
+    return (
+        ""
+        if value is None
+        else "Only strings, numbers, true, false, null, lists and objects are allowed here."
+    )
