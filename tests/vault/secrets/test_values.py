@@ -1,8 +1,14 @@
-"""A value is bound to its row: moved, changed or under other keys, it does not open."""
+"""A value is bound to its row: moved, changed or under other keys, it does not open. In use it shows its name only."""
 
+import copy
+import json
+import pickle
+from typing import Any
 from uuid import UUID, uuid4
 
+import orjson
 import pytest
+from pydantic import TypeAdapter
 
 from mcphost.vault import selectors as keys
 from mcphost.vault.errors import DamagedSecretError
@@ -12,7 +18,7 @@ from mcphost.vault.payloads import VaultPayloadCipher
 from mcphost.vault.secrets import selectors
 from mcphost.vault.secrets.selectors import load_secret
 from mcphost.vault.secrets.services import rotate_secret
-from mcphost.vault.secrets.values import bound, open_value, seal_value
+from mcphost.vault.secrets.values import UsableSecret, bound, open_value, seal_value
 from mcphost.vault.services import ensure_ring, ensure_tenant
 from tests.cast import Cast
 from tests.vault.secrets.tenant_secret import NAME, OLGA, OTHER, VALUE, stored
@@ -103,3 +109,47 @@ def test_values_survive_destroying_the_salt_but_not_the_payload_key(acme: UUID) 
     ensure_tenant(acme)
     with pytest.raises(DamagedSecretError):
         value_of(acme)
+
+
+@pytest.fixture
+def secret() -> UsableSecret:
+    hosts = frozenset({"api.example.com", "other.example.com:8443"})
+    return UsableSecret(NAME, hosts, frozenset({"header"}), lambda: VALUE)
+
+
+def test_a_secret_shows_only_its_name(secret: UsableSecret) -> None:
+    assert secret.reveal() == VALUE
+    for shown in (repr(secret), str(secret), f"{secret}", f"{secret!r:>40}", "%s" % secret):  # noqa: UP031
+        assert VALUE not in shown
+        assert NAME in shown
+
+
+@pytest.mark.parametrize(
+    "give_away",
+    [
+        pickle.dumps,
+        copy.copy,
+        copy.deepcopy,
+        json.dumps,
+        orjson.dumps,
+        vars,
+        dict,
+        list,
+        bytes,
+        TypeAdapter(Any).dump_json,
+    ],
+)
+def test_a_secret_cannot_be_copied_or_serialized(secret, give_away):
+    with pytest.raises(Exception) as refused:
+        give_away(secret)
+    assert VALUE not in str(refused.value)
+
+
+def test_a_secret_cannot_be_changed(secret: UsableSecret) -> None:
+    with pytest.raises(AttributeError):
+        secret.hosts = frozenset({"evil.example.com"})
+    with pytest.raises(AttributeError):
+        secret.anything = 1  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError):
+        del secret.places
+    assert secret.places == {"header"}

@@ -1,4 +1,4 @@
-"""Halves of surrogate pairs in JSON and in values."""
+"""JSON values: halves of surrogate pairs are replaced; what can be stored and what has a digest."""
 
 import json
 from typing import Any
@@ -9,7 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcphost.protocol.json_values import (
+    MAX_DEPTH,
     MAX_HALVES,
+    MAX_INTEGER,
+    check_json,
+    digest,
     dump_json,
     parse_json,
     repaired_json,
@@ -77,3 +81,53 @@ def test_unpaired_surrogates_in_a_value_are_replaced_and_other_values_are_unchan
     assert (text, same is clean) == (orjson.dumps(clean), True)
     with pytest.raises(TypeError):
         dump_json({"a": object()})
+
+
+def test_a_digest_ignores_the_order_of_keys_and_nothing_else():
+    assert digest({"a": 1, "b": [2, 3]}) == digest({"b": [2, 3], "a": 1})
+    others = [{"a": 1}, {"a": 1.5}, {"a": "1"}, {"a": True}, {"a": None}, {"b": 1}, [1], [[1]], {}]
+    assert len({digest(other) for other in others}) == len(others)
+
+
+def test_a_digest_is_short_and_safe_in_a_url():
+    assert digest({}) == "RBNvo1WzZ4oRRq0W9-hknpT7T8If536DEMBg9hyq_4o"
+
+
+@pytest.mark.parametrize("value", [2**64, -(2**63) - 1, "\ud800", {5: 5}, object(), {"a": {1}}])
+def test_values_without_a_canonical_json_form_have_no_digest(value):
+    with pytest.raises(ValueError, match=r".+"):
+        digest(value)
+
+
+def _nested(depth: int) -> Any:
+    value: Any = 1
+    for _ in range(depth - 1):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None, True, "é\n", -0.5, MAX_INTEGER - 1, -MAX_INTEGER, {"a": [1, (2,)]}, _nested(MAX_DEPTH),
+    ],
+)  # fmt: skip
+def test_json_can_be_stored(value: Any) -> None:
+    assert check_json(value) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        (_nested(MAX_DEPTH + 1), "It is nested deeper than 64 levels."),
+        ({1: 2}, "The keys of an object must be strings."),
+        ({"a\0": 1}, "The character U+0000 is not allowed here."),
+        (["\ud800"], "The character U+D800 is not allowed here."),
+        (float("nan"), "Infinite numbers and NaN are not allowed here."),
+        (MAX_INTEGER, "An integer has at most 64 bits."),
+        (-MAX_INTEGER - 1, "An integer has at most 64 bits."),
+        (b"", "Only strings, numbers, true, false, null, lists and objects are allowed here."),
+    ],
+)
+def test_a_value_that_would_not_be_read_back_as_it_was_is_refused(value: Any, problem: str) -> None:
+    assert check_json(value) == [problem]
