@@ -35,9 +35,9 @@ def file_map() -> str:
 
 
 _INTRODUCTION: Final = """\
-`python -m tests.file_map` makes this section from the code: the first paragraph of each module's docstring, and the names in it that
-other modules use, at most six. `commands/x` stands for `management/commands/x`, which is `manage.py x`. Packages with tables also have
-`apps` and `migrations/`.
+`python -m tests.file_map` makes this section from the code: the first paragraph of each module's docstring, and at most six of its names.
+Those are functions and classes before constants, and what most other modules use before the rest; "…" stands for further ones.
+`commands/x` stands for `management/commands/x`, which is `manage.py x`. Packages with tables also have `apps` and `migrations/`.
 """
 
 
@@ -64,12 +64,17 @@ def summary(path: Path) -> str:
     return re.sub(r"\s+", " ", text.split("\n\n")[0])
 
 
-def used_names(path: Path) -> Sequence[str]:
-    """Return the names of a module that most other modules use, in the order of their definitions."""
+def listed_names(path: Path) -> Sequence[str]:
+    """Return the names of a module for the map, in the order of their definitions, with "…" if there are more.
+
+    They are those that other modules use; if there are none, the public ones.
+    """
     users = _users()
-    defined = [name for name in _defined(path) if users[path, name]]
-    listed = set(sorted(defined, key=lambda name: -users[path, name])[:MAX_NAMES])
-    return [name for name in defined if name in listed]
+    defined = [name for name in _defined(path) if not name.startswith("_")]
+    names = [name for name in defined if users[path, name]] or defined
+    by_use = sorted(names, key=lambda name: (name.isupper(), -users[path, name]))
+    listed = [name for name in names if name in by_use[:MAX_NAMES]]
+    return listed if len(listed) == len(names) else [*listed, "…"]
 
 
 def _defined(path: Path) -> Sequence[str]:
@@ -118,7 +123,7 @@ def _dotted(path: Path) -> str:
 def _table(package: Path) -> str:
     title = package.relative_to(PACKAGE if package != PACKAGE else ROOT)
     rows = [
-        " | ".join([f"`{module}`", summary(path).replace("|", r"\|"), _code(used_names(path))])
+        " | ".join([f"`{module}`", summary(path).replace("|", r"\|"), _code(listed_names(path))])
         for module, path in modules(package)
     ]
     table = ["", "module | contents | names", "---|---|---", *rows] if rows else []
@@ -126,7 +131,7 @@ def _table(package: Path) -> str:
 
 
 def _code(names: Sequence[str]) -> str:
-    return " ".join(f"`{name}`" for name in names) or "-"
+    return " ".join(name if name == "…" else f"`{name}`" for name in names) or "-"
 
 
 if __name__ == "__main__":

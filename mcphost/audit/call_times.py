@@ -66,7 +66,7 @@ def _runs(entries: Iterable[EntryView]) -> Iterator[tuple[datetime, datetime | N
 
 
 def began(finished: EntryView) -> datetime:
-    """When a round began that ended with this entry."""
+    """When the round that ended with this entry began."""
     return finished.at - timedelta(microseconds=max(0, finished.duration_us or 0))
 
 

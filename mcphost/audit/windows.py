@@ -1,4 +1,4 @@
-"""Read along one index the rows that match, in windows of bounded size.
+"""Read matching rows along one index, in windows of bounded size.
 
 What the index does not choose is compared with the rows. So a page costs about the same however many rows
 there are: after too many rows, or too long, it is short, and the next page goes on from there.

@@ -20,7 +20,7 @@ from mcphost.calls.states import QuestionState
 from mcphost.calls.streams import PRUNED_AT_ONCE
 from mcphost.feed.services import announce, announce_all
 
-NEWS: Final = "answer"
+CHANGE_NAME: Final = "answer"
 """The name of the change in the change log: a question of a call was answered."""
 
 
@@ -146,7 +146,7 @@ def answer(question: UUID, session: UUID, answer: str) -> AnsweredQuestion | Non
         return None
     tenant, call = row.values_list("tenant", "call").get()
     owner = StreamedCall.objects.filter(id=call).values_list("owner", flat=True).first()
-    announce(NEWS, tenant=tenant, object_id=call.hex)
+    announce(CHANGE_NAME, tenant=tenant, object_id=call.hex)
     return AnsweredQuestion(tenant, call, owner)
 
 
@@ -188,7 +188,7 @@ def expire_digests(tenant: UUID, digests: Sequence[str]) -> bool:
     calls = set(which.values_list("call", flat=True))
     which.update(state=QuestionState.EXPIRED, settled_at=Now())
     if calls:
-        announce_all(NEWS, [(tenant, call.hex) for call in calls])
+        announce_all(CHANGE_NAME, [(tenant, call.hex) for call in calls])
     return bool(calls)
 
 

@@ -16,7 +16,7 @@ from mcphost.calls.conditions_sql import Effects, announcement, effect
 from mcphost.calls.models import Stream, StreamEvent
 from mcphost.feed.services import announce_all
 
-NEWS: Final = "stream"
+CHANGE_NAME: Final = "stream"
 """The change log's name for new events on a stream that is read in another process."""
 FOLLOWED: Final = "followed"
 """The change log's name for a reader of a stream in a process that does not write to it."""
@@ -104,7 +104,7 @@ def add_effects(stream: StreamRow, batch: Batch, *, last: bool = False) -> Effec
 def _added(stream: StreamRow, batch: Batch) -> Effects:
     row = _row(stream, batch)
     events = [{**row, "number": event.number, "message": event.message} for event in batch.events]
-    news = announcement(NEWS, stream.tenant, stream.id.hex) if batch.notify else {}
+    news = announcement(CHANGE_NAME, stream.tenant, stream.id.hex) if batch.notify else {}
     return {_ADD: events, **news}
 
 
@@ -137,7 +137,7 @@ def last(stream: UUID) -> int:
 
 @transaction.atomic
 def notify_processes(change_name: str, streams: Sequence[StreamRow]) -> None:
-    """Notify all processes that streams have NEWS, or that they are FOLLOWED."""
+    """Notify all processes of new events on streams, or that the streams are followed."""
     announce_all(change_name, [(stream.tenant, stream.id.hex) for stream in streams])
 
 

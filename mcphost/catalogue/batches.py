@@ -172,8 +172,8 @@ class Preparation:
         Blocks while kinds inspect what changes (`validation.inspect`). Raises InvalidPrimitiveError
         with all problems by field; those of the state are at `state`.
         """
-        fields = validation.normal(desired.fields)
-        working = fields if desired.draft is None else validation.normal(desired.draft)
+        fields = validation.normalized(desired.fields)
+        working = fields if desired.draft is None else validation.normalized(desired.draft)
         old = self._basis.rows.get((fields.primitive_type.value, fields.name))
         was = PrimitiveState.DRAFT if old is None else PrimitiveState(old.state)
         if was is not PrimitiveState.DRAFT and desired.state is PrimitiveState.DRAFT:

@@ -27,7 +27,7 @@ def compile_draft(
     """
     if fields.primitive_type is not PrimitiveType.TOOL:
         raise InvalidPrimitiveError({"primitive_type": [_NOT_A_TOOL]})
-    fields = validation.normal(fields)
+    fields = validation.normalized(fields)
     fields = replace(fields, name=fields.name or UNNAMED, description=fields.description or UNNAMED)
     ready = validation.check(tenant_id, fields, primitive_id)
     if refused := outgoing.problems(tenant_id, fields.kind, fields.config):

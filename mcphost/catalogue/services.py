@@ -48,7 +48,7 @@ _FIXED = (
     "It was published, and clients identify it by this, so it cannot be changed. "
     "Create a new one instead."
 )
-_NEWS = {PrimitiveType.TEMPLATE: "resource"}
+_CHANGE_NAMES = {PrimitiveType.TEMPLATE: "resource"}
 """The change log's name for changes of a type, where it is not the type's name."""
 
 
@@ -61,7 +61,7 @@ def create(tenant_id: UUID, fields: PrimitiveFields, actor: Actor) -> PrimitiveR
 def create_inspected(tenant_id: UUID, inspected: Inspected, actor: Actor) -> PrimitiveRow:
     """Create a draft, also as a part of a larger transaction, before which it was inspected."""
     tenant = lock_open_tenant(tenant_id, actor, Permission.EDIT_TOOLS)
-    fields = validation.normal(inspected)
+    fields = validation.normalized(inspected)
     ready = validation.check(tenant_id, fields)
     row = Primitive(tenant=tenant)
     _store(row, fields, ready)
@@ -91,7 +91,7 @@ def update_inspected(
     inspected."""
     row = _locked(primitive_id, actor)
     before = working_copy(row)
-    fields = validation.normal(inspected)
+    fields = validation.normalized(inspected)
     names = changed(before, fields)
     if not names:  # also if the same form is sent twice, which is no conflict
         return primitive_row(row)
@@ -125,7 +125,7 @@ def publish(
     copy that was reviewed, `was` the state that the user saw: raises StaleError if one of them has
     changed since. Raises UnchangedError if the version would be the one that is published already.
     """
-    note = validation.note(note)
+    note = validation.normalized_note(note)
     row = _locked(primitive_id, actor)
     state = _next_state(row, PrimitiveVerb.PUBLISH)
     fields = working_copy(row)
@@ -170,7 +170,7 @@ def roll_back(
     `instead_of` is the label of the version that it is to replace, `was` the state that the user saw:
     raises StaleError if another version was published since, or the state is another one.
     """
-    note = validation.note(note)
+    note = validation.normalized_note(note)
     row = _locked(primitive_id, actor)
     state = _next_state(row, PrimitiveVerb.PUBLISH)
     version = row.versions.filter(pk=version_id).first()
@@ -287,7 +287,7 @@ def new_version(
 
 def news_of(primitive_type: PrimitiveType) -> str:
     """Return the change log's name for changes of primitives of a type."""
-    return _NEWS.get(primitive_type, primitive_type.value)
+    return _CHANGE_NAMES.get(primitive_type, primitive_type.value)
 
 
 def working_digest(ready: Ready, fields: PrimitiveFields) -> str:

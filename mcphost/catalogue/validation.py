@@ -66,13 +66,13 @@ def check_scopes(scopes: Any) -> list[str]:
 
 
 def check_time_limit(seconds: Any) -> list[str]:
-    """Check the seconds for one round, or None for the code's or the platform's."""
+    """Check the seconds for one round, or None for the default of the code or the platform."""
     return _check_seconds(seconds, MAX_SECONDS, "The time limit")
 
 
 def check_answer_within(seconds: Any) -> list[str]:
-    """Check the seconds that a question waits, or None for the code's or the platform's."""
-    return _check_seconds(seconds, settings.MCPHOST_MAX_ANSWER_SECONDS, "The response time limit")
+    """Check the seconds that a question waits, or None for the default of the code or the platform."""
+    return _check_seconds(seconds, settings.MCPHOST_MAX_ANSWER_SECONDS, "The answer time limit")
 
 
 def check_target(seconds: Any) -> list[str]:
@@ -113,7 +113,7 @@ _CHECKS = {
 
 
 Inspected = NewType("Inspected", PrimitiveFields)
-"""Fields in whose configuration `inspect` found no problem: what a transaction may store."""
+"""Fields that have passed through `inspect`: what a transaction may store once `check` has accepted them."""
 
 
 class _Findings(dict[str, list[str]]):
@@ -124,7 +124,7 @@ class _Findings(dict[str, list[str]]):
             self.setdefault(field, []).extend(problems)
 
 
-def normal(fields: PrimitiveFields) -> PrimitiveFields:
+def normalized(fields: PrimitiveFields) -> PrimitiveFields:
     """Return the fields as they are stored: texts trimmed, scopes unique and sorted, real lists.
 
     A value of the wrong type is left as it is, for `check` to refuse.
@@ -141,7 +141,7 @@ def normal(fields: PrimitiveFields) -> PrimitiveFields:
     )
 
 
-def note(text: str) -> str:
+def normalized_note(text: str) -> str:
     """Return the note of a publication as it is stored. Raises InvalidPrimitiveError, on `note`."""
     trimmed = text.strip()
     if problems := check_note(trimmed, MAX_NOTE):
@@ -150,11 +150,13 @@ def note(text: str) -> str:
 
 
 def inspect(tenant_id: UUID, fields: PrimitiveFields) -> Inspected:
-    """Look at the configuration as closely as its kind can; return the same fields. Blocks, so call
-    it before the transaction: in one it raises RuntimeError. Raises InvalidPrimitiveError, and
-    NotInspectedError while its kind is busy."""
+    """Look at the configuration as closely as its kind can; return the same fields.
+
+    It blocks, so call it before the transaction: inside one it raises RuntimeError. Raises
+    InvalidPrimitiveError, and NotInspectedError while the kind is busy.
+    """
     if fields.kind not in tuple(kinds.KINDS) or _config_problems(fields):
-        return Inspected(fields)  # for `check`, which finds those of other fields, too
+        return Inspected(fields)  # `check` reports this with the problems of other fields
     try:
         problems = kinds.inspect_config(fields.kind, fields.config, tenant_id)
     except InspectionBusyError as busy:
@@ -178,7 +180,7 @@ def inspect_and_check(
     findings = _Findings()
     for find_problems in (
         lambda: inspect(tenant_id, fields),
-        lambda: check(tenant_id, normal(fields), primitive_id),
+        lambda: check(tenant_id, normalized(fields), primitive_id),
     ):
         try:
             find_problems()
@@ -196,10 +198,11 @@ def check(
     primitive_id: UUID | None = None,
     granted: Collection[str] = (),
 ) -> Ready:
-    """Validate the fields and return them compiled. `primitive_id` is its own, if it has one.
+    """Validate the fields and return them compiled.
 
-    `granted` are functions that the same change grants to the tenant. Raises InvalidPrimitiveError with all problems by field; those of the configuration are at `config` or
-    `config.<field>`.
+    `primitive_id` is the id of the stored primitive, if there is one. `granted` are functions that the
+    same change grants to the tenant. Raises InvalidPrimitiveError with all problems by field; those of
+    the configuration are at `config` or `config.<field>`.
     """
     findings = _Findings()
     for field, check_field in _CHECKS.items():
@@ -229,7 +232,7 @@ def check(
     return ready
 
 
-DESCRIBE = "Write a description: models choose tools by it, and people prompts."
+DESCRIBE = "Write a description: models use it to choose tools, and people to choose prompts."
 _NO_DESCRIPTION = dict.fromkeys(
     kinds.GRANTED_BY_STAFF, "The code has no description; write one here."
 )
@@ -259,7 +262,7 @@ def _of_another(primitives: QuerySet[Primitive], primitive_id: UUID | None) -> b
 def _check_config(
     findings: _Findings, tenant_id: UUID, fields: PrimitiveFields, granted: Collection[str]
 ) -> Ready | None:
-    if fields.kind not in tuple(kinds.KINDS):  # of another type, it may not be hashable
+    if fields.kind not in tuple(kinds.KINDS):  # a tuple: a kind of a wrong type may not be hashable
         findings.note("kind", f"There is no kind called {fields.kind!r}.")
         return None
     if unstorable := _config_problems(fields):

@@ -14,7 +14,8 @@ _GZIP: Final = 31
 _ZLIB: Final = 15
 _RAW_DEFLATE: Final = -15
 MAX_MEMBERS: Final = 256
-"""Parts of a compressed body (RFC 1952, section 2.2). An empty one has 20 bytes, and costs far more."""
+"""Parts of a compressed body (RFC 1952, section 2.2). Even an empty one takes 20 bytes,
+and costs far more to decode than its size suggests."""
 MAX_HEADERS: Final = 256
 """Each is searched for secrets, which costs more than its few bytes."""
 MAX_PIECES: Final = 16 * 1024
@@ -25,7 +26,7 @@ _WINDOWS: Final = {"identity": None, "gzip": _GZIP, "x-gzip": _GZIP, "deflate": 
 
 
 class BodyLimit(NamedTuple):
-    """How many bytes a body may have, and in how much more room it is read."""
+    """How many bytes a body may have, and by how many more reading may exceed it, for masking to shrink the body."""
 
     stated: int
     room: int = 0
@@ -48,7 +49,8 @@ async def read_body(
 ) -> bytes:
     """Read and decompress a body within the limit, as sent and as decompressed.
 
-    A response without a body may have the length of another one (RFC 9110, section 8.6).
+    A response without a body (to HEAD, or a 304) may state the length that a response to GET would have
+    (RFC 9110, section 8.6).
     """
     length = head.header("content-length") or ""
     if length and head.header("transfer-encoding") is not None:

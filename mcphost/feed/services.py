@@ -16,8 +16,8 @@ _NEXT = (
 )
 
 
-def announce(kind: str, *, tenant: UUID | None = None, object_id: str = "") -> int:
-    """Write one change in the caller's transaction, and return its number.
+def announce(name: str, *, tenant: UUID | None = None, object_id: str = "") -> int:
+    """Write one change in the caller's transaction, and return its number. `name` says what has changed.
 
     Every process is notified after the commit; this one at once, in the committing thread. Call it
     last in the transaction: from here to the commit all other announcements wait, so that the order
@@ -25,18 +25,18 @@ def announce(kind: str, *, tenant: UUID | None = None, object_id: str = "") -> i
 
     Raises TransactionManagementError outside `transaction.atomic`.
     """
-    return announce_all(kind, [(tenant, object_id)])
+    return announce_all(name, [(tenant, object_id)])
 
 
-def announce_all(kind: str, about: Sequence[tuple[UUID | None, str]]) -> int:
-    """As `announce` for several changes of one kind, each a tenant and an object id.
+def announce_all(name: str, about: Sequence[tuple[UUID | None, str]]) -> int:
+    """As `announce` for several changes of one name, each a tenant and an object id.
 
     Returns the last number.
     """
     connection = connections[DEFAULT_DB_ALIAS]
     if not connection.in_atomic_block:
         raise transaction.TransactionManagementError(
-            f"the change {kind!r} must be announced inside the transaction that makes it"
+            f"the change {name!r} must be announced inside the transaction that makes it"
         )
     epoch = Counter._meta.get_field("epoch").get_db_prep_save(uuid4(), connection)
     with connection.cursor() as cursor:
@@ -44,7 +44,7 @@ def announce_all(kind: str, about: Sequence[tuple[UUID | None, str]]) -> int:
         last: int = cursor.fetchone()[0]
     now = timezone.now()
     Change.objects.bulk_create(
-        Change(seq=seq, tenant=tenant, name=kind, object_id=object_id, at=now)
+        Change(seq=seq, tenant=tenant, name=name, object_id=object_id, at=now)
         for seq, (tenant, object_id) in enumerate(about, last - len(about) + 1)
     )
     transaction.on_commit(loop.committed, robust=True)
@@ -86,4 +86,4 @@ ANNOUNCING: Final[Mapping[str, tuple[str, str]]] = {
     ),
 }
 """As `announce_all`, in SQL: steps of an effect of the record writer, whose rows are JSON objects with
-`tenant`, `what` and `object_id`. Call `loop.announced` after the commit."""
+`tenant`, `name` and `object_id`, on PostgreSQL also `nonce`. Call `loop.announced` after the commit."""

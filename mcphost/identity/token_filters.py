@@ -1,4 +1,4 @@
-"""By what the tokens of a tenant are filtered: their states as conditions, and their owners."""
+"""Filters of a tenant's tokens: their states as conditions, and their owners."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

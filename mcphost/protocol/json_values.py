@@ -1,8 +1,8 @@
-"""JSON values: parsed and encoded without halves of surrogate pairs, checked for storage, digested.
+"""JSON values: parsed and encoded without lone surrogates, checked for storage, digested.
 
-Halves of surrogate pairs become U+FFFD instead of making a whole message invalid: a program that cuts
+Lone surrogates become U+FFFD instead of making a whole message invalid: a program that cuts
 a text in the middle of an emoji leaves half of a pair. JSON can write one (`\\ud83d`), UTF-8 cannot, and
-one such character must not lose everything around it. What has no halves may still not be storable:
+one such character must not lose everything around it. What has none may still not be storable:
 PostgreSQL has no U+0000 in texts, and the parsers read integers of at most 64 bits.
 """
 
@@ -17,34 +17,34 @@ from typing import Any, Final
 
 import orjson
 
-MAX_HALVES: Final = 1000
-"""How many halves are replaced in one text of JSON: to replace them must not cost much more than parsing."""
+MAX_LONE_SURROGATES: Final = 1000
+"""How many are replaced in one text of JSON: to replace them must not cost much more than parsing."""
 
-_HALF: Final = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
-_UP_TO_HALF: Final = re.compile(
+_LONE: Final = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+_UP_TO_LONE: Final = re.compile(
     rb"((?:[^\\]+|\\[^u]|\\u(?![dD][89a-fA-F])"
-    rb"|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})*+)" + _HALF.pattern,
+    rb"|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})*+)" + _LONE.pattern,
     re.DOTALL,
 )
-"""Text without halves, and one half. Whole escapes are matched, because in `\\\\ud83d` the second backslash is
+"""Text without lone surrogates, and one of them. Whole escapes are matched, because in `\\\\ud83d` the second backslash is
 escaped."""
 _ENCODED: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
-"""A half that was encoded as if it were a character."""
+"""A lone surrogate that was encoded as if it were a character."""
 
 
 def parse_json(text: bytes) -> Any:
-    """Parse JSON; halves of surrogate pairs become U+FFFD. Raises orjson.JSONDecodeError."""
+    """Parse JSON; lone surrogates become U+FFFD. Raises orjson.JSONDecodeError."""
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
-        return orjson.loads(replace_halves(text))
+        return orjson.loads(replace_lone_surrogates(text))
 
 
 def repaired_json(text: bytes) -> bytes:
-    """Return text with its halves of surrogate pairs replaced, if it is JSON; any other as it is."""
-    if not _HALF.search(text):
+    """Return JSON with its escaped lone surrogates replaced; any other text as it is."""
+    if not _LONE.search(text):
         return text
-    replaced = replace_halves(text)
+    replaced = replace_lone_surrogates(text)
     try:
         orjson.loads(replaced)
     except orjson.JSONDecodeError:
@@ -52,10 +52,10 @@ def repaired_json(text: bytes) -> bytes:
     return replaced
 
 
-def replace_halves(text: bytes) -> bytes:
-    """Return a text of JSON without halves; the text itself if it has none, or too many."""
+def replace_lone_surrogates(text: bytes) -> bytes:
+    """Return a text of JSON without lone surrogates; the text itself if it has none, or too many."""
     if _ENCODED.search(text):
-        if any(islice(_ENCODED.finditer(text), MAX_HALVES, None)):
+        if any(islice(_ENCODED.finditer(text), MAX_LONE_SURROGATES, None)):
             return text
         try:
             text = _joined(text.decode("utf-8", "surrogatepass")).encode()
@@ -63,8 +63,8 @@ def replace_halves(text: bytes) -> bytes:
             return text
     parts: list[bytes] = []
     position = 0
-    while match := _UP_TO_HALF.match(text, position):
-        if len(parts) == 2 * MAX_HALVES:
+    while match := _UP_TO_LONE.match(text, position):
+        if len(parts) == 2 * MAX_LONE_SURROGATES:
             return text
         parts += (match[1], b"\\ufffd")
         position = match.end()
@@ -72,26 +72,29 @@ def replace_halves(text: bytes) -> bytes:
 
 
 def dump_json(value: Any) -> tuple[bytes, Any]:
-    """Encode a value; return its JSON, and the value as it was encoded, without halves of surrogate pairs.
+    """Encode a value; return its JSON, and the value as it was encoded, without lone surrogates.
 
     Raises TypeError for what is not JSON.
     """
     try:
         return orjson.dumps(value), value
     except TypeError:
-        clean = without_halves(value)
+        clean = without_lone_surrogates(value)
         return orjson.dumps(clean), clean
 
 
-def without_halves(value: Any) -> Any:
-    """Return a value of JSON in which halves of surrogate pairs are U+FFFD, and split pairs whole."""
+def without_lone_surrogates(value: Any) -> Any:
+    """Return a value of JSON in which lone surrogates are U+FFFD, and split pairs whole."""
     match value:
         case str():
             return value if value.isascii() else _joined(value)
         case dict():
-            return {without_halves(key): without_halves(member) for key, member in value.items()}
+            return {
+                without_lone_surrogates(key): without_lone_surrogates(member)
+                for key, member in value.items()
+            }
         case list() | tuple():
-            return [without_halves(element) for element in value]
+            return [without_lone_surrogates(element) for element in value]
         case _:
             return value
 
@@ -129,12 +132,12 @@ def check_json(value: Any) -> list[str]:
                 return ["The keys of an object must be strings."]
         elif isinstance(part, list | tuple):
             pending += [(child, depth + 1) for child in part]
-        elif problem := _no_scalar(part):
+        elif problem := _scalar_problem(part):
             return [problem]
     return []
 
 
-def _no_scalar(value: Any) -> str:
+def _scalar_problem(value: Any) -> str:
     if isinstance(value, str):
         bad = next((c for c in value if c == "\0" or unicodedata.category(c) == "Cs"), "")
         return f"The character U+{ord(bad):04X} is not allowed here." if bad else ""

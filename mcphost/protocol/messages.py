@@ -12,7 +12,7 @@ import orjson
 from mcp_types import LoggingLevel
 
 from mcphost.protocol.errors import ProtocolError
-from mcphost.protocol.json_values import without_halves
+from mcphost.protocol.json_values import without_lone_surrogates
 
 LOG_LEVELS: Final[tuple[str, ...]] = get_args(LoggingLevel)
 """From the least to the most severe (spec: server/utilities/logging, after RFC 5424)."""
@@ -32,9 +32,9 @@ def error_response(error: ProtocolError) -> bytes:
     That is JSON-RPC (section 5), and what the servers of both official SDKs send. MCP leaves the member
     out (basic/index, "Error Responses"), but the official Python client reads no error without it.
 
-    Never raises for the text of the message: halves of surrogate pairs are replaced.
+    Never raises for the text of the message: lone surrogates are replaced.
     """
-    message = without_halves(error.message)
+    message = without_lone_surrogates(error.message)
     body: dict[str, Any] = {"code": error.code, "message": message}
     if error.data is not None:
         body["data"] = error.data

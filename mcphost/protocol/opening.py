@@ -32,7 +32,7 @@ from mcphost.protocol.errors import (
 from mcphost.protocol.exact_numbers import AS_ZEROS, MANY_DIGITS, check_numbers
 from mcphost.protocol.exchange import Exchange
 from mcphost.protocol.headers import Headers, check_method, check_name, check_version
-from mcphost.protocol.json_values import replace_halves
+from mcphost.protocol.json_values import replace_lone_surrogates
 from mcphost.protocol.legacy.errors import in_session
 from mcphost.protocol.legacy.opening import LegacyBody, open_body
 from mcphost.protocol.nesting import check_depth
@@ -74,7 +74,7 @@ def open_post(headers: Headers, body: bytes) -> Exchange | LegacyBody:
 def _parse_repaired(headers: Headers, body: bytes) -> Any:
     """Parse a body that is not JSON as it is. Raises ProtocolError, and SessionError for a legacy client."""
     try:
-        return orjson.loads(replace_halves(body))
+        return orjson.loads(replace_lone_surrogates(body))
     except orjson.JSONDecodeError as failure:
         error = ProtocolError(PARSE_ERROR, f"The body is not valid JSON: {failure}")
     version = headers.get("mcp-protocol-version")

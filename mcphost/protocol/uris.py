@@ -12,7 +12,7 @@ import re
 from typing import Final
 from urllib.parse import quote
 
-from mcphost.protocol.json_values import without_halves
+from mcphost.protocol.json_values import without_lone_surrogates
 
 MAX_LENGTH: Final = 2048
 """In characters: the longest request line that is safe on the web."""
@@ -98,7 +98,7 @@ def percent_encoded(text: str) -> str:
 
 
 def _encode(characters: re.Match[str]) -> str:
-    return quote(without_halves(characters[0]), safe="")
+    return quote(without_lone_surrogates(characters[0]), safe="")
 
 
 def _authority(authority: str, *, web: bool) -> str:

@@ -58,7 +58,7 @@ class Validator:
     value they are about, so they may be logged and sent. `effort` is the cost of checking a value.
     """
 
-    __slots__ = ("_compiled", "_different", "_recursive", "effort", "schema")
+    __slots__ = ("_compiled", "_has_unique_items", "_recursive", "effort", "schema")
 
     def __init__(self, schema: Mapping[str, Any] | bool, *, formats: bool = False) -> None:
         self.schema = schema
@@ -75,20 +75,20 @@ class Validator:
             raise UnusableSchemaError(_cut(error.message)) from None
         except (TypeError, ValueError) as error:
             raise UnusableSchemaError(_cut(str(error))) from None
-        self._different = wants_different(schema)
+        self._has_unique_items = has_unique_items(schema)
         self.effort = effort_of(schema)
 
     def problems(self, value: Any) -> tuple[ArgumentProblem, ...]:
         """Return the problems of `value`, at most twenty; empty if it fits.
 
         `value` must be JSON of bounded depth, as `orjson` reads and writes it; anything else is one
-        problem. A large value, or one with many alternatives, gets one problem too: the first, or
-        only that it does not fit. To find that is fast, to list all errors takes seconds. The same
-        holds for a deep value and a recursive schema, where the list takes time exponential in the
-        depth.
+        problem. A large value, or a schema with many alternatives, gets one problem too: the first, or
+        only that it does not fit. Finding that is fast, whereas a list of all errors takes seconds. The
+        same holds for a deep value and a recursive schema, where the list takes time exponential in
+        the depth.
         """
         try:
-            if self._different and collide(value):
+            if self._has_unique_items and has_float_collisions(value):
                 return (ArgumentProblem("", _COLLIDING),)
             if self._compiled.is_valid(value):
                 return ()
@@ -103,7 +103,7 @@ class Validator:
         if holds_at_most(value, EXPLAINED_VALUES // alternatives):
             errors = self._compiled.iter_errors(value)
             return tuple(islice((p for e in errors for p in _problems(e)), MAX_PROBLEMS))
-        if alternatives == 1:  # the first error of alternatives contains all of theirs
+        if alternatives == 1:  # with more, even the first error contains those of every alternative
             try:
                 self._compiled.validate(value)
             except ValidationError as error:
@@ -153,26 +153,26 @@ def _cut(text: str) -> str:
     return text if len(text) <= MAX_CHARACTERS else text[: MAX_CHARACTERS - 1] + "…"
 
 
-EXACT: Final = 2**53
+FIRST_INEXACT: Final = 2**53
 """From here on, different whole numbers may be the same float."""
-FEW: Final = 100
+MAX_COMPARED: Final = 100
 """How many numbers may be compared each with each."""
 
 _NUMBERS: Final = frozenset({int, float})
 _DIGITS: Final = bytes(0 if 48 <= byte <= 57 else 1 for byte in range(256))
-_LONG: Final = bytes(len(str(EXACT)))
+_LONG: Final = bytes(len(str(FIRST_INEXACT)))
 
 
-def wants_different(schema: Any) -> bool:
+def has_unique_items(schema: Any) -> bool:
     """Whether a schema has `uniqueItems` anywhere."""
     return isinstance(schema, Mapping) and any(
         subschema.keywords.get("uniqueItems") is True for subschema in walk(schema)
     )
 
 
-def collide(value: Any) -> bool:
-    """Whether JSON has more than a few large numbers, with different ones that are the same float."""
-    if holds_at_most(value, FEW):
+def has_float_collisions(value: Any) -> bool:
+    """Whether JSON has more than MAX_COMPARED numbers from FIRST_INEXACT on, of which two differ and are equal as floats."""
+    if holds_at_most(value, MAX_COMPARED):
         return False
     try:
         written = orjson.dumps(value)
@@ -185,11 +185,13 @@ def collide(value: Any) -> bool:
     numbers: list[int | float] = []
     level = [value]
     while level:
-        numbers += [number for number in level if type(number) in _NUMBERS and abs(number) >= EXACT]
+        numbers += [
+            number for number in level if type(number) in _NUMBERS and abs(number) >= FIRST_INEXACT
+        ]
         holders = (node for node in level if type(node) is dict or type(node) is list)
         parts = (holder.values() if type(holder) is dict else holder for holder in holders)
         level = list(chain.from_iterable(parts))
-    if len(numbers) <= FEW:
+    if len(numbers) <= MAX_COMPARED:
         return False
     floats = len(set(map(float, numbers)))
     return floats < len(numbers) and floats < len(set(numbers))

@@ -16,7 +16,7 @@ import orjson
 from pydantic import PydanticUserError, TypeAdapter
 from pydantic_core import PydanticSerializationError, ValidationError, to_jsonable_python
 
-from mcphost.protocol.json_values import digest, without_halves
+from mcphost.protocol.json_values import digest, without_lone_surrogates
 from mcphost.runtime.schema import reason_of
 
 KEY = "idempotency_key"
@@ -151,7 +151,7 @@ class StepShape:
         try:
             return json.loads(self.returns.dump_json(value, **ways))
         except PydanticSerializationError:  # perhaps for half of a surrogate pair
-            return without_halves(self.returns.dump_python(value, mode="json", **ways))
+            return without_lone_surrogates(self.returns.dump_python(value, mode="json", **ways))
 
     def _again(self, plain: Any) -> Any:
         """Raises ValidationError, and TypeError for integers beyond 64 bits, which no request state

@@ -1,4 +1,4 @@
-"""Load shedding: whether and why calls should leave this process: it is overloaded, or lacks a function; with the
+"""Load shedding: decide whether calls should leave this process (it is overloaded, or lacks a function), with the
 gauges of lag, shares and free processes.
 
 A call leaves only when a step has just been recorded, once, and only while another process serves

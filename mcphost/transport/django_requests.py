@@ -12,7 +12,7 @@ from django.db import connections
 
 from mcphost.identity.attempts import network
 from mcphost.protocol.headers import Headers
-from mcphost.transport.guard import knows_host
+from mcphost.transport.guard import is_host_allowed
 from mcphost.transport.options import options
 from mcphost.transport.request import Receive
 from mcphost.transport.response import RawHeaders, Send
@@ -138,7 +138,7 @@ class Limited:
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         limit = options().form_limit
         headers = Headers(scope["headers"])
-        if headers.count("host") and not knows_host(headers):
+        if headers.count("host") and not is_host_allowed(headers):
             await _refuse(send, _MISDIRECTED)
             return
         length = headers.get("content-length") or "0"

@@ -1,5 +1,4 @@
-"""Checks of a request before authentication: Host, Origin, method, media types (Accept), size. They depend on
-platform-wide settings only.
+"""Checks of the head of a request that need only platform-wide settings: Host, media types (Accept), size, and method.
 
 The checks and their statuses are those of spec basic/transports/streamable-http (Security &
 Endpoint, Sending Messages) and RFC 9110.
@@ -24,7 +23,7 @@ from mcphost.transport.request import HttpRequest
 
 JSON = "application/json"
 STREAM = "text/event-stream"
-_OF_SESSIONS = ("GET", "DELETE")
+_SESSION_METHODS = ("GET", "DELETE")
 ALLOWED_METHODS = "GET, POST, DELETE, OPTIONS"
 MAX_ACCEPT = 4096
 
@@ -35,18 +34,18 @@ def check_host(request: HttpRequest) -> None:
     Django's own check runs only in `get_host()`, which is never called on this path. Raises
     ProtocolError (MISDIRECTED).
     """
-    if not knows_host(request.headers):
+    if not is_host_allowed(request.headers):
         raise ProtocolError(MISDIRECTED, "The Host of the request is not allowed")
 
 
-def knows_host(headers: Headers) -> bool:
+def is_host_allowed(headers: Headers) -> bool:
     """Whether the request has exactly one Host, and it is in ALLOWED_HOSTS."""
     domain, _port = split_domain_port(headers.get("host") or "")
     allowed = bool(domain) and validate_host(domain, list(options().allowed_hosts))
     return allowed and headers.count("host") == 1
 
 
-def knows_probe(headers: Headers) -> bool:
+def is_probe_allowed(headers: Headers) -> bool:
     """Whether a request for health, metrics or status has an allowed Host, an address, or none at all.
 
     Balancers and Prometheus address a process by its IP address, or send HTTP/1.0 without a Host. A web
@@ -56,7 +55,7 @@ def knows_probe(headers: Headers) -> bool:
         return True
     domain, _port = split_domain_port(headers.get("host") or "")
     is_own = domain == "localhost" or _is_address(domain)
-    return knows_host(headers) or (is_own and headers.count("host") == 1)
+    return is_host_allowed(headers) or (is_own and headers.count("host") == 1)
 
 
 def _is_address(domain: str) -> bool:
@@ -68,12 +67,12 @@ def _is_address(domain: str) -> bool:
 
 
 def check_method(request: HttpRequest) -> None:
-    """Refuse all but POST, and GET and DELETE of a session. Raises ProtocolError.
+    """Check a request other than POST: only GET and DELETE of a session are allowed.
 
-    A GET without a session is 405: no stream is offered to it (2025-11-25: basic/transports, Listening for
+    Raises ProtocolError (METHOD_NOT_ALLOWED, NOT_ACCEPTABLE). A GET without a session is 405: no stream is offered to it (2025-11-25: basic/transports, Listening for
     Messages from the Server).
     """
-    if request.method not in _OF_SESSIONS:
+    if request.method not in _SESSION_METHODS:
         message = f"{request.method} is not supported here: send MCP messages with POST"
         raise ProtocolError(METHOD_NOT_ALLOWED, message)
     if not _names_session(request):
@@ -98,7 +97,7 @@ def _names_session(request: HttpRequest) -> bool:
 
 def check_post(request: HttpRequest) -> bool:
     """Refuse a POST by Content-Type, Content-Encoding or Content-Length; return whether Accept admits a
-    response with a body, which only requests have. Other methods pass. Raises ProtocolError."""
+    response with a body, which only JSON-RPC requests receive. Other methods pass. Raises ProtocolError."""
     if request.method != "POST":
         return True
     headers = request.headers

@@ -20,7 +20,7 @@ from mcphost.serving.database import DATABASE_ERRORS, in_database
 from mcphost.serving.process import status as platform
 from mcphost.serving.process.status import PlatformStatus
 from mcphost.transport import cors, errors
-from mcphost.transport.guard import knows_probe
+from mcphost.transport.guard import is_probe_allowed
 from mcphost.transport.options import options
 from mcphost.transport.request import Receive
 from mcphost.transport.response import Send, send_json
@@ -33,7 +33,7 @@ def _checked(application: Application) -> Application:
 
     @wraps(application)
     async def checked(scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
-        if knows_probe(Headers(scope["headers"])):
+        if is_probe_allowed(Headers(scope["headers"])):
             await application(scope, receive, send)
         else:
             await send_json(send, 403, b'{"error":"host_not_allowed"}')

@@ -21,7 +21,7 @@ from mcphost.vault.models import RingKey, TenantSecret
 from mcphost.vault.services import verify_master_key
 from mcphost.vault.wrapping import kek_id, opened, wrapped, wrappers
 
-NEWS: Final = "master-key"
+CHANGE_NAME: Final = "master-key"
 """The name of the change in the change log. Its object id: ids of the master keys, with spaces."""
 
 ROWS_AT_ONCE: Final = 100
@@ -87,7 +87,7 @@ def rewrap(actor: Actor) -> Rewrapped:
         if ring:
             names = " ".join(sorted(map(kek_id, keys.all())))
             record("key.rewrapped", actor=actor, target=names, facts={"keys": ring})
-            announce(NEWS, object_id=names)
+            announce(CHANGE_NAME, object_id=names)
     tenants = 0
     for rows in _batches():
         anew = [(row, _rewrapped_fields(row, _TENANT_FIELDS, keys, damaged)) for row in rows]

@@ -10,9 +10,9 @@ from mcphost.tenants.signals import tenant_created
 from mcphost.vault import selectors
 from mcphost.vault.master import master_keys
 from mcphost.vault.payloads import VaultPayloadCipher
-from mcphost.vault.rewrapping import NEWS
+from mcphost.vault.rewrapping import CHANGE_NAME
 from mcphost.vault.secrets import selectors as secrets
-from mcphost.vault.secrets.services import NEWS as SECRET_NEWS
+from mcphost.vault.secrets.services import CHANGE_NAME as SECRET_CHANGE
 from mcphost.vault.services import ensure_tenant
 from mcphost.vault.wrapping import kek_id
 
@@ -58,8 +58,8 @@ def fill_ports() -> None:
 
 
 loop.subscribe("key", forget)
-loop.subscribe(NEWS, check_master_key_change)
-loop.subscribe(SECRET_NEWS, forget_secrets)
+loop.subscribe(CHANGE_NAME, check_master_key_change)
+loop.subscribe(SECRET_CHANGE, forget_secrets)
 loop.on_gap(selectors.forget_everything)
 loop.on_gap(secrets.forget_everything)
 tenant_created.connect(create_tenant_secrets, dispatch_uid="vault.create_tenant_secrets")

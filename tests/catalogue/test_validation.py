@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 def problems_of(tenant: UUID, tool: Any) -> dict[str, list[str]]:
     with pytest.raises(InvalidPrimitiveError) as refusal:
-        validation.check(tenant, validation.normal(tool))
+        validation.check(tenant, validation.normalized(tool))
     return refusal.value.problems
 
 
@@ -55,7 +55,7 @@ def test_an_operator_can_let_questions_wait_for_any_time(acme: UUID, settings: A
     month = 30 * 86_400.0
     assert "answer_within_seconds" in problems_of(acme, fields(answer_within_seconds=month))
     settings.MCPHOST_MAX_ANSWER_SECONDS = month
-    validation.check(acme, validation.normal(fields(answer_within_seconds=month)))
+    validation.check(acme, validation.normalized(fields(answer_within_seconds=month)))
 
 
 def test_a_function_without_a_grant_is_refused_and_not_compiled(globex: UUID, shelf: Shelf) -> None:

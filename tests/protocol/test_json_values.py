@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from mcphost.protocol.json_values import (
     MAX_DEPTH,
-    MAX_HALVES,
     MAX_INTEGER,
+    MAX_LONE_SURROGATES,
     check_json,
     digest,
     dump_json,
     parse_json,
     repaired_json,
-    without_halves,
+    without_lone_surrogates,
 )
 
 EMOJI = "\U0001f600"
@@ -34,8 +34,8 @@ EMOJI = "\U0001f600"
         (rb'{"\ud83d": ["\u00e9\ud83d"]}', {"\ufffd": ["\u00e9\ufffd"]}),
         (b'"a\xed\xa0\xbd"', "a\ufffd"),
         (b'"\xed\xa0\xbd\xed\xb8\x80"', EMOJI),
-        (b'"' + b"\\ud83d" * MAX_HALVES + b'"', "\ufffd" * MAX_HALVES),
-        (b'"' + b"\xed\xa0\xbd" * MAX_HALVES + b'"', "\ufffd" * MAX_HALVES),
+        (b'"' + b"\\ud83d" * MAX_LONE_SURROGATES + b'"', "\ufffd" * MAX_LONE_SURROGATES),
+        (b'"' + b"\xed\xa0\xbd" * MAX_LONE_SURROGATES + b'"', "\ufffd" * MAX_LONE_SURROGATES),
     ],
 )
 def test_an_unpaired_surrogate_in_json_becomes_a_replacement_character(
@@ -51,8 +51,8 @@ def test_an_unpaired_surrogate_in_json_becomes_a_replacement_character(
         b'"\xed\xa0\xbd\xff"',
         rb'"\ud83d',
         rb"\ud83d",
-        b'"' + b"\\ud83d" * (MAX_HALVES + 1) + b'"',
-        b'"' + b"\xed\xa0\xbd" * (MAX_HALVES + 1) + b'"',
+        b'"' + b"\\ud83d" * (MAX_LONE_SURROGATES + 1) + b'"',
+        b'"' + b"\xed\xa0\xbd" * (MAX_LONE_SURROGATES + 1) + b'"',
         b"{",
     ],
 )
@@ -70,7 +70,7 @@ def test_unpaired_surrogates_are_repaired_in_json_and_other_text_is_unchanged() 
 @given(st.lists(st.sampled_from([r"\ud83d", r"\ude00", r"\\", r"\"", "a", r"\n", "\u00e9"])))
 def test_the_standard_library_parses_the_same_text_equally(parts: list[str]) -> None:
     written = '"' + "".join(parts) + '"'
-    assert parse_json(written.encode()) == without_halves(json.loads(written))
+    assert parse_json(written.encode()) == without_lone_surrogates(json.loads(written))
 
 
 def test_unpaired_surrogates_in_a_value_are_replaced_and_other_values_are_unchanged() -> None:

@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel, Field, ValidationError
 
 from mcphost.protocol.effort import EXPLAINED_BYTES, EXPLAINED_VALUES
-from mcphost.runtime.schema import ArgumentProblem, Validator, wants_different
+from mcphost.runtime.schema import ArgumentProblem, Validator, has_unique_items
 from mcphost.runtime.stopping import MisfitError, stopping
 from tests.bodies import JUNK, KIBIBYTE, MEBIBYTE, STEPS, TIMES, is_cheap
 from tests.plugins.costs import growth_of
@@ -30,11 +30,11 @@ def refusing(validator: Validator) -> Callable[[bytes], Any]:
 
 
 def test_a_large_value_is_parsed_and_validated_once_and_not_explained() -> None:
-    """With `uniqueItems` it is also written once, to find numbers that collide."""
+    """With `uniqueItems` it is also written once, to find numbers that has_float_collisions."""
     dear = {}
     for name, schema in {**CHEAP, **DEAR}.items():
         validator = Validator(schema)
-        act, writes = refusing(validator), 1 + wants_different(schema)
+        act, writes = refusing(validator), 1 + has_unique_items(schema)
         for junk, make in JUNK.items():
             body = orjson.dumps({"list": make(SIZE)})
             with Work() as work:

@@ -1,4 +1,4 @@
-"""Tools made of the operations of an OpenAPI document: previewed, and created or changed as one change."""
+"""Tools created from the operations of an OpenAPI document: previewed, and created or changed as one change."""
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence

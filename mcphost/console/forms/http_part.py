@@ -138,12 +138,12 @@ class HttpPart(FormPart):
         body = request.get("body") or {}
         self.query = _field_rows(FieldRow, "query", sent, request.get("query", ()))
         self.body_fields = _field_rows(BodyFieldRow, "fields", sent, body.get("fields", ()))
-        files = [FileRow.starting(file) for file in body.get("files", ())]
+        files = [FileRow.initial_values(file) for file in body.get("files", ())]
         self.body_files = Rows(FileRow, "files", sent, files)
-        headers = [HeaderRow.starting(header) for header in request.get("headers", ())]
+        headers = [HeaderRow.initial_values(header) for header in request.get("headers", ())]
         self.headers = Rows(HeaderRow, "headers", sent, headers)
         questions = [
-            RequestQuestionRow.starting(question) for question in before.get("questions", ())
+            RequestQuestionRow.initial_values(question) for question in before.get("questions", ())
         ]
         self.questions = Rows(RequestQuestionRow, "questions", sent, questions)
         starting, self.why_no_rows = _starting_rows(before)
@@ -357,7 +357,7 @@ Field = TypeVar("Field", bound=FieldRow)
 def _field_rows(
     row: type[Field], prefix: str, sent: FormInput, before: Sequence[Mapping[str, Any]]
 ) -> Rows[Field]:
-    return Rows(row, prefix, sent, [row.starting(field) for field in before])
+    return Rows(row, prefix, sent, [row.initial_values(field) for field in before])
 
 
 def _starting_rows(before: Mapping[str, Any]) -> tuple[list[dict[str, Any]], str]:

@@ -16,7 +16,7 @@ _LISTS: Final = {
     "json": "JSON",
     "part": "objects as JSON, lists a=1,2",
 }
-WRITTEN: Final = tuple(
+STYLE_CHOICES: Final = tuple(
     (f"{style}:{explode}", label)
     for style, list_label in _LISTS.items()
     for explode, label in (
@@ -26,7 +26,7 @@ WRITTEN: Final = tuple(
 )
 """How a list or an object is written: the style and `explode` of OpenAPI."""
 _SIMPLE: Final = "simple:False"
-IN_HEADERS: Final = (
+HEADER_STYLE_CHOICES: Final = (
     (_SIMPLE, "a,b; x,1,y,2 (simple)"),
     ("simple:True", "a,b; x=1,y=2 (simple, exploded)"),
     ("json:False", "JSON"),
@@ -42,8 +42,8 @@ class FieldRow(RowForm):
 
     name = forms.text("Name", spellcheck="false")
     value = forms.text("Value", _VALUE_HINT, spellcheck="false")
-    written = forms.select("Lists and objects", choices=WRITTEN)
-    allow_reserved = forms.switch("Leave / : , and the like as they are")
+    written = forms.select("Lists and objects", choices=STYLE_CHOICES)
+    allow_reserved = forms.switch("Do not percent-encode reserved characters such as / : ,")
 
     def as_config(self) -> dict[str, Any]:
         """Return the field in the format of the kind's configuration."""
@@ -58,18 +58,18 @@ class FieldRow(RowForm):
         }
 
     @staticmethod
-    def starting(field: Mapping[str, Any]) -> dict[str, Any]:
+    def initial_values(field: Mapping[str, Any]) -> dict[str, Any]:
         """Return the initial values of a row."""
         written = f"{field.get('style', 'form')}:{field.get('explode', True)}"
         return {**field, "written": written}
 
 
 class BodyFieldRow(FieldRow):
-    """A field of a form, or of one with files, where its part may have a type."""
+    """A field of a form body. In a form with files (multipart) its part may have a content type."""
 
     media_type = forms.text(
         "Content type",
-        "Of a part of a form with files, such as application/json. Empty: none.",
+        "Of this part in a form with files, such as application/json. Empty: none.",
         spellcheck="false",
     )
 
@@ -105,7 +105,7 @@ class FileRow(RowForm):
         }
 
     @staticmethod
-    def starting(file: Mapping[str, Any]) -> dict[str, Any]:
+    def initial_values(file: Mapping[str, Any]) -> dict[str, Any]:
         """Return the initial values of a row."""
         return {**file, "file_content": file["content"]}
 
@@ -118,7 +118,7 @@ class HeaderRow(RowForm):
 
     name = forms.text("Name", spellcheck="false")
     value = forms.text("Value", "Such as Bearer {secrets.api_key}.", spellcheck="false")
-    written = forms.select("Lists and objects", choices=IN_HEADERS)
+    written = forms.select("Lists and objects", choices=HEADER_STYLE_CHOICES)
 
     def as_config(self) -> dict[str, Any]:
         """Return the header in the format of the kind's configuration."""
@@ -132,7 +132,7 @@ class HeaderRow(RowForm):
         }
 
     @staticmethod
-    def starting(header: Mapping[str, Any]) -> dict[str, Any]:
+    def initial_values(header: Mapping[str, Any]) -> dict[str, Any]:
         """Return the initial values of a row."""
         written = f"{header.get('style', 'simple')}:{header.get('explode', False)}"
         return {**header, "written": written}
@@ -167,7 +167,7 @@ class RequestQuestionRow(RowForm):
         }
 
     @staticmethod
-    def starting(question: Mapping[str, Any]) -> dict[str, Any]:
+    def initial_values(question: Mapping[str, Any]) -> dict[str, Any]:
         """Return the initial values of a row."""
         when = question.get("when")
         return {

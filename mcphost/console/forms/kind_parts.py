@@ -103,13 +103,13 @@ class PromptPart:
             ArgumentRow,
             "arguments",
             sent,
-            [ArgumentRow.starting(argument) for argument in before.get("arguments", ())],
+            [ArgumentRow.initial_values(argument) for argument in before.get("arguments", ())],
         )
         self.messages = Rows(
             MessageRow,
             "messages",
             sent,
-            [MessageRow.starting(message) for message in messages],
+            [MessageRow.initial_values(message) for message in messages],
             stored=stored(blobs(messages)),
             max_bytes=MAX_IN_A_MESSAGE,
         )

@@ -43,7 +43,7 @@ class ArgumentRow(RowForm):
         }
 
     @staticmethod
-    def starting(argument: Mapping[str, Any]) -> dict[str, Any]:
+    def initial_values(argument: Mapping[str, Any]) -> dict[str, Any]:
         """Return the initial values of a row."""
         return {"required": True, **argument, "choices": "\n".join(argument.get("choices", ()))}
 
@@ -103,7 +103,7 @@ class MessageRow(FileForm, RowForm):
         return {"role": submitted["role"] or "user", "content": {"type": kind, **content}}
 
     @staticmethod
-    def starting(message: Mapping[str, Any]) -> dict[str, Any]:
+    def initial_values(message: Mapping[str, Any]) -> dict[str, Any]:
         """Return the initial values of a row."""
         content = message["content"]
         inside = content.get("resource", content)

@@ -1,4 +1,4 @@
-"""What the ways are called in which input requests end."""
+"""Words for the stages of input requests: the ways in which they end."""
 
 from collections.abc import Mapping
 from typing import Final

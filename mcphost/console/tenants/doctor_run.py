@@ -1,4 +1,4 @@
-"""Open a client and run Doctor with it for a user on a tenant: what it may use of the user's, and what it
+"""Open a client and run Doctor with it for a user on a tenant: which rights of the user it uses, and what it
 leaves behind."""
 
 from collections.abc import Sequence

@@ -112,7 +112,7 @@ class TenantForm(forms.ConsoleForm):
     )
 
     @classmethod
-    def starting(cls, fields: TenantFields) -> dict[str, Any]:
+    def initial_values(cls, fields: TenantFields) -> dict[str, Any]:
         """Return the form's initial values."""
         return {
             "title": fields.title,
@@ -267,7 +267,7 @@ def overview(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
 def settings(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     """Change the settings of a tenant."""
     before = snapshot(tenant).fields
-    form = TenantForm(*form_input(request), initial=TenantForm.starting(before))
+    form = TenantForm(*form_input(request), initial=TenantForm.initial_values(before))
     editing = Edit(request, form, asdict(before))
     if request.method == "POST" and form.is_valid():
         fields = form.tenant_fields(before)

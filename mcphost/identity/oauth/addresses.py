@@ -1,4 +1,4 @@
-"""What metadata, challenges and the parameter `iss` name: always the same strings.
+"""The URLs that metadata, challenges and the parameter `iss` contain: always the same strings.
 
 Clients compare them as texts (RFC 8414, RFC 8707, RFC 9207, RFC 9728).
 """

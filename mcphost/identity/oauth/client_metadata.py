@@ -5,11 +5,11 @@ Null is read as an absent value: some clients write all fields that they know.
 The URL of a document comes from outside. It is fetched through `egress` only, which checks and pins its
 addresses (draft-ietf-oauth-client-id-metadata-document sections 3 to 6).
 
-Pins are what the documents of well-known clients say, for when they cannot be read: their hosts answer
-some data centres with 403, and have had outages. A pin serves until its document is read; then what was
-read serves. The redirect URIs of native clients match on any port. ChatGPT and Codex also have a document
-for each connection, which names the same id in its URL and in its redirect URI. ChatGPT uses those with
-servers that do not send `iss` (RFC 9207), Codex did in older versions.
+Pins repeat what the documents of well-known clients say, for when a document cannot be fetched: their
+hosts answer some data centres with 403, and have had outages. A pin serves until its document is read;
+then what was read serves. The redirect URIs of native clients match on any port. ChatGPT and Codex also
+publish a document for each connection, whose id is both in its URL and in its redirect URI. ChatGPT uses
+it with servers that do not send `iss` (RFC 9207), as older versions of Codex did.
 """
 
 import asyncio
@@ -88,12 +88,12 @@ class ClientDocument:
 
 
 def read_document(url: str) -> ClientDocument:
-    """Fetch the document of a client, in a thread and outside of transactions: it takes up to 5 s.
+    """Fetch the document of a client. Call it in a thread, outside of transactions: it takes up to 5 s.
 
     Raises DocumentError.
     """
     if (reason := _reason_not_to_fetch(url)) is not None:
-        raise DocumentError(f"This id of a client {reason}.")
+        raise DocumentError(f"This client id {reason}.")
     response = asyncio.run(_fetch(url))
     if response.status != 200:
         raise DocumentError(f"Its host answers with status {response.status}.")
@@ -104,7 +104,9 @@ def read_document(url: str) -> ClientDocument:
         raise DocumentError("It describes another client: its client_id is not its URL.")
     methods = texts(fields.get("token_endpoint_auth_methods_supported"))
     if AUTHENTICATION not in (fields.get("token_endpoint_auth_method", AUTHENTICATION), *methods):
-        raise DocumentError("It demands that the client authenticates, which no client does here.")
+        raise DocumentError(
+            "It requires the client to authenticate, which this server does not support."
+        )
     # Others may be for other servers, and nothing is ever sent to them.
     uris = [uri for uri in texts(fields.get("redirect_uris")) if redirects.problem(uri) is None]
     if not uris:

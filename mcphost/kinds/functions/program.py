@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from mcphost.kinds.functions.returns import Encoder, InvalidResultError
 from mcphost.kinds.primitive_types import PrimitiveType
-from mcphost.protocol.json_values import without_halves
+from mcphost.protocol.json_values import without_lone_surrogates
 from mcphost.runtime.call import Call
 from mcphost.runtime.deadlines import Deadline, OutOfTimeError
 from mcphost.runtime.journal import Journal
@@ -235,7 +235,7 @@ def _meant(kind: FailureKind, text: str, primitive_type: PrimitiveType) -> Outco
     type, so that records distinguish them from a tool's own errors; the delivery makes the result
     from it.
     """
-    clean = without_halves(text)
+    clean = without_lone_surrogates(text)
     if primitive_type is not PrimitiveType.TOOL or kind is FailureKind.INVALID_ARGUMENTS:
         return Failed(Failure(kind, clean))
     return Complete({"content": [{"type": "text", "text": clean}], "isError": True})

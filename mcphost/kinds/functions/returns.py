@@ -14,7 +14,7 @@ import orjson
 from pydantic import TypeAdapter
 
 from mcphost.kinds.functions.schemas import is_infinite, output_validator, schema_of
-from mcphost.protocol.json_values import dump_json, without_halves
+from mcphost.protocol.json_values import dump_json, without_lone_surrogates
 from mcphost.runtime.outcomes import Complete
 from mcphost.runtime.schema import Validator, reason_of
 from mcphost.sdk.content import (
@@ -142,7 +142,7 @@ def sized(make: Callable[[], dict[str, Any]], limit: int) -> Complete:
         try:
             size = len(orjson.dumps(result))
         except TypeError:  # perhaps for half of a surrogate pair
-            result = without_halves(result)
+            result = without_lone_surrogates(result)
             size = len(orjson.dumps(result))
     except InvalidResultError:
         raise

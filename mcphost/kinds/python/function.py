@@ -88,7 +88,7 @@ def inspect_function(
     _check_options(definition)
     inner = inspect.unwrap(function)
     if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):
-        raise SignatureError("a function that is offered returns its result, it does not yield")
+        raise SignatureError("an offered function must return its result, not yield it")
     try:
         hints = typing.get_type_hints(function, include_extras=True)
         docstring = Docstring(inspect.getdoc(function) or "")
@@ -99,7 +99,9 @@ def inspect_function(
         raise SignatureError(f"its signature cannot be read: {_first_line(error)}") from error
     waits = any(map(inspect.iscoroutinefunction, (function, inner)))
     if waits and any(is_annotated(hint, SyncContext) for hint in hints.values()):
-        raise SignatureError("an `async def` function takes Context: SyncContext blocks")
+        raise SignatureError(
+            "an `async def` function must take Context, because SyncContext would block"
+        )
     parameters, arguments, choices = signature
     return PythonFunction(
         reference,
@@ -118,14 +120,14 @@ def _with_annotations(definition: Definition) -> Definition:
     """Return the definition with its annotations as an object, if they are a dict. Raises
     SignatureError for values of a wrong type."""
     match definition:
-        case ToolDefinition(annotations=Mapping() as hints_dict):
+        case ToolDefinition(annotations=Mapping() as annotations):
             model: type[BaseModel] = ToolAnnotations
-        case ResourceDefinition(annotations=Mapping() as hints_dict):
+        case ResourceDefinition(annotations=Mapping() as annotations):
             model = Annotations
         case _:
             return definition
     try:
-        read = model.model_validate(dict(hints_dict), strict=True)
+        read = model.model_validate(dict(annotations), strict=True)
     except ValidationError as error:
         raise SignatureError(_problem("annotations", error)) from None
     return replace(definition, annotations=read)  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ import orjson
 
 from mcphost.egress.errors import EgressError
 from mcphost.kinds.script.requests import NAME, Requests
-from mcphost.protocol.json_values import without_halves
+from mcphost.protocol.json_values import without_lone_surrogates
 from mcphost.runtime.history import MISSING, ChangedProgramError
 from mcphost.runtime.outcomes import Complete, Failed, Failure, FailureKind, Outcome
 from mcphost.runtime.questions import (
@@ -241,5 +241,5 @@ def _field(field: Any) -> Any:
 
 def refusal(text: str) -> Complete:
     """Return a result with an error that the caller should read."""
-    clean = without_halves(text)
+    clean = without_lone_surrogates(text)
     return Complete({"content": [{"type": "text", "text": clean}], "isError": True})

@@ -35,7 +35,7 @@ _WORDS = {"union_tag_not_found": _NO_TYPE, "union_tag_invalid": _NO_TYPE}
 
 
 class TextKind(Kind):
-    """It depends on no environment, and has nothing to choose from."""
+    """Written prompts and resources: they need nothing of the environment, and no function to run."""
 
     name = "text"
     label = "Text"
@@ -78,8 +78,8 @@ def _validate_config(model: type[Config], config: Mapping[str, Any]) -> Config:
 
 def _prompt(config: PromptConfig) -> Compiled:
     names = [argument.name for argument in config.arguments]
-    doubled = [name for at, name in enumerate(names) if name in names[:at]]
-    _refuse(doubled, "arguments", "There are two arguments called {}.")
+    duplicates = [name for at, name in enumerate(names) if name in names[:at]]
+    _refuse(duplicates, "arguments", "There are two arguments called {}.")
     for number, message in enumerate(config.messages):
         for field, text in message.content.texts.items():
             unknown = [name for name in names_in(text) if name not in names]

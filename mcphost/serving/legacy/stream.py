@@ -593,7 +593,7 @@ class LiveStreams(dict[UUID, Outgoing]):
         rows = [stream.stored.stream for stream in outgoing]
         for start in range(0, len(rows), TOLD_AT_ONCE):
             await in_database(
-                streams.notify_processes, streams.NEWS, rows[start : start + TOLD_AT_ONCE]
+                streams.notify_processes, streams.CHANGE_NAME, rows[start : start + TOLD_AT_ONCE]
             )
 
 

@@ -8,7 +8,7 @@ import orjson
 
 from mcphost.protocol.headers import Headers
 from mcphost.transport import cors
-from mcphost.transport.guard import knows_host
+from mcphost.transport.guard import is_host_allowed
 from mcphost.transport.request import Receive
 from mcphost.transport.response import RawHeaders, Send, send_empty, send_json
 
@@ -23,7 +23,7 @@ async def refuse(send: Send, status: int, description: str, headers: RawHeaders 
 
 async def answered_before_method(headers: Headers, method: str, send: Send) -> bool:
     """Answer a request with a wrong Host (DNS rebinding) or a preflight; return whether it was one."""
-    if not knows_host(headers):
+    if not is_host_allowed(headers):
         await refuse(send, 403, "The Host of the request is not allowed.")
     elif method == "OPTIONS":
         await send_empty(send, 204, cors.preflight(headers))

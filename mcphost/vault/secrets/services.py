@@ -27,13 +27,13 @@ from mcphost.vault.services import ensure_tenant
 
 MAX_SECRETS: Final = 100
 MAX_VALUES: Final = 200
-"""Values of a tenant, with those that were replaced or deleted within a day. No new one is stored beyond:
-to make room would let a user who rotates often see an older value in a response."""
+"""Values of a tenant, with those that were replaced or deleted within a day. Further ones are refused: if
+they evicted old ones, a user who rotates often could see an older value in a response."""
 MASKED_FOR: Final = timedelta(days=1)
 """How long a value that was replaced or deleted is masked in responses: services may still show it."""
 PRUNED_AT_ONCE: Final = 500
 
-NEWS: Final = "secret"
+CHANGE_NAME: Final = "secret"
 """The name of the change in the change log. Its object id: the secret's name."""
 
 
@@ -97,9 +97,9 @@ def change_secret(
 ) -> bool:
     """Change where a secret may be sent; False if it is gone. Writes only a difference.
 
-    A `value` replaces the stored one, as `rotate_secret`. To add a host or a place it is required:
-    a caller who does not know the stored value could have it sent to a host of their own. The two
-    are not compared, so no answer tells whether a guess is right.
+    A `value` replaces the stored one, as `rotate_secret` does. It is required to add a host or a place:
+    otherwise a caller who does not know the stored value could have it sent to a host of their own. The
+    new and the stored value are not compared, so no answer tells whether a guess is right.
     """
     row = _lock_secret(tenant_id, secret_id, actor)
     if row is None:
@@ -121,7 +121,7 @@ def change_secret(
 
 @transaction.atomic
 def delete_secret(tenant_id: UUID, secret_id: UUID, *, actor: Actor) -> bool:
-    """Delete a secret; False if it is gone already. Its value can only be masked from now on.
+    """Delete a secret; False if it is gone already. Its value is kept for a day, only to mask it in responses.
 
     Raises InvalidError, on `name`, while something published uses it.
     """
@@ -147,7 +147,7 @@ def prune_former_values() -> int:
     rows = list(over.values_list("id", "tenant", "name")[:PRUNED_AT_ONCE])
     FormerValue.objects.filter(id__in=[row for row, *_ in rows]).delete()
     for tenant, name in {tenant: name for _, tenant, name in rows}.items():
-        announce(NEWS, tenant=tenant, object_id=name)
+        announce(CHANGE_NAME, tenant=tenant, object_id=name)
     return len(rows)
 
 
@@ -164,7 +164,7 @@ def _check_values(tenant_id: UUID, field: str) -> None:
 
 
 def _keep_for_masking(row: StoredSecret) -> None:
-    """Keep the present value, as it is encrypted: that needs no key, which may be unreadable."""
+    """Keep the encrypted value as it is: a copy needs no key, and the key may be unreadable."""
     FormerValue.objects.create(
         tenant=row.tenant,
         secret=row.id,
@@ -214,4 +214,4 @@ def _record(action: str, row: StoredSecret, actor: Actor, facts: Mapping[str, An
     """Write the entry, and have every process read the tenant's secrets again."""
     named = {"name": row.name, **facts}
     record(action, actor=actor, tenant=row.tenant, target=str(row.pk), facts=named)
-    announce(NEWS, tenant=row.tenant, object_id=row.name)
+    announce(CHANGE_NAME, tenant=row.tenant, object_id=row.name)

@@ -135,7 +135,9 @@ def test_a_missing_description_is_asked_for_by_what_can_have_one(operator: Clien
     page = operator.post(f"{TOOLS}new/", {"kind": "http", "name": "no-text", **config})
     text = operator.get(page["Location"]).content.decode() if page.status_code == 302 else ""
     text = text or page.content.decode()
-    assert "Write a description: models choose tools by it, and people prompts." in text
+    assert (
+        "Write a description: models use it to choose tools, and people to choose prompts." in text
+    )
     assert "The code has no description" not in text
 
 

@@ -50,7 +50,7 @@ def test_a_url_that_may_mean_two_things_is_not_even_resolved(
     url: str,
 ) -> None:
     resolved = reach(host, authority, settings, monkeypatch)
-    assert refusal(url).startswith("This id of a client ")
+    assert refusal(url).startswith("This client id ")
     assert (resolved, host.requests) == ([], [])
 
 
@@ -200,7 +200,7 @@ def test_a_client_that_must_authenticate_is_refused(
     host: DocumentHost, fields: dict[str, Any]
 ) -> None:
     host.publish(**fields)
-    assert "demands that the client authenticates" in refusal(host.url)
+    assert "requires the client to authenticate" in refusal(host.url)
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ async def test_a_stream_followed_from_another_process_is_continued_by_the_change
     await true(lambda: _announced(streams.FOLLOWED, stream))
     outgoing.live[stream] = here
     outgoing.live.on_change(ChangeNews(1, served.acme.id, streams.FOLLOWED, stream.hex))
-    await true(lambda: _announced(streams.NEWS, stream))
+    await true(lambda: _announced(streams.CHANGE_NAME, stream))
     probes().release.set()
     assert len(await follower.whole()) == 1
     await following
