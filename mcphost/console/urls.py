@@ -321,14 +321,15 @@ urlpatterns = [
     ),
     _page("t/<slug:slug>/service-accounts/", service_accounts.listing, "service_accounts"),
     _page("t/<slug:slug>/service-accounts/new/", service_accounts.add, "service_account_add"),
-    *(
-        _page(
-            f"t/<slug:slug>/service-accounts/<uuid:account_id>/{verb}/",
-            service_accounts.switch,
-            f"service_account_{verb}",
-            verb=verb,
-        )
-        for verb in ("disable", "enable")
+    _page(
+        "t/<slug:slug>/service-accounts/<uuid:account_id>/disable/",
+        service_accounts.disable,
+        "service_account_disable",
+    ),
+    _page(
+        "t/<slug:slug>/service-accounts/<uuid:account_id>/enable/",
+        service_accounts.enable,
+        "service_account_enable",
     ),
     _page(
         "t/<slug:slug>/service-accounts/<uuid:account_id>/remove/",

@@ -25,7 +25,7 @@ FRAGMENTS: Final = {
 WITHOUT_PICTURE: Final = {
     "POST only": (
         "functions_change tools_bulk prompts_bulk resources_bulk templates_bulk member_role member_password "
-        "invitation_withdraw service_account_disable service_account_enable saved_calls_run script_check "
+        "service_account_enable saved_calls_run script_check "
         "http_check http_check_saved tool_try tool_try_saved tool_try_end logout tenant_file_plan "
         "input_requests_cancel all_input_requests_cancel connect_doctor "
     ),
@@ -46,7 +46,9 @@ WITHOUT_PICTURE: Final = {
         "resource_move resource_delete resource_roll_back template_add template_version template_move "
         "template_delete template_roll_back template_announce "
     ),
-    "as another page of the same form": "own_token_renew own_connection_end task_retry ",
+    "as another page of the same form": (
+        "own_token_renew own_connection_end task_retry invitation_withdraw service_account_disable "
+    ),
     "as the page of a question with its texts": "input_requests_payloads",
 }
 """Names of URLs by the reason why they have no picture."""
