@@ -35,6 +35,8 @@ WITHOUT_PICTURE: Final = {
         "all_calls_jsonl all_calls_part_csv all_calls_part_jsonl input_requests_csv input_requests_jsonl "
         "input_requests_part_csv input_requests_part_jsonl all_input_requests_csv all_input_requests_jsonl "
         "all_input_requests_part_csv all_input_requests_part_jsonl input_request_search_part "
+        "audit_log_csv audit_log_jsonl audit_log_part_csv audit_log_part_jsonl all_audit_log_csv "
+        "all_audit_log_jsonl all_audit_log_part_csv all_audit_log_part_jsonl "
     ),
     "as the page of a tenant": (
         "all_calls_filter_add all_calls_filter all_calls_export all_input_requests_export "
@@ -48,6 +50,7 @@ WITHOUT_PICTURE: Final = {
     ),
     "as another page of the same form": (
         "own_token_renew own_connection_end task_retry invitation_withdraw service_account_disable "
+        "audit_log_export all_audit_log_export "
     ),
     "as the page of a question with its texts": "input_requests_payloads",
 }
