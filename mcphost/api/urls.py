@@ -184,6 +184,10 @@ V1: Final[list[URLPattern]] = [
         exports.InputRequestExport.as_view(),
         name="input_requests_export",
     ),
+    path("entries/export", exports.AllEntryExport.as_view(), name="all_entries_export"),
+    path(
+        "tenants/<slug:slug>/entries/export", exports.EntryExport.as_view(), name="entries_export"
+    ),
     *_of("calls", "uuid:call_id", calls.CallCollection, calls.CallObject),
     *_acts(
         "calls",

@@ -5,7 +5,7 @@ after asking `tenants.access`; the view then reads and changes only data of that
 that the user may not see is never looked up, and another tenant's id is treated as unknown.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, wraps
 from itertools import chain
@@ -41,6 +41,8 @@ class SignedInRequest(HttpRequest):
 
 
 View = Callable[..., HttpResponseBase]
+CONFIRMED = "confirmed"
+"""The field that confirms what a form asks for, beside the form's own fields."""
 
 
 def of_tenant(permission: Permission) -> Callable[[View], View]:
@@ -166,6 +168,25 @@ def show(
         **context,
     }
     return TemplateResponse(request, f"console/{template}", frame, status=status)
+
+
+def confirm_form(
+    request: SignedInRequest,
+    title: str,
+    *crumbs: Crumb,
+    points: Sequence[str],
+    back: str,
+    **more: Any,
+) -> TemplateResponse:
+    """Ask before what a form was sent for is done. The form goes on in hidden fields, with CONFIRMED."""
+    sent = [
+        (name, value)
+        for name, values in request.POST.lists()
+        for value in values
+        if name not in ("csrfmiddlewaretoken", CONFIRMED)
+    ]
+    context = {"verb": title, "repeated": [*sent, (CONFIRMED, "on")], **more}
+    return show(request, "confirm.html", title, *crumbs, points=points, back=back, **context)
 
 
 def _purpose(request: HttpRequest) -> str:

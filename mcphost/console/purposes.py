@@ -73,6 +73,8 @@ PURPOSES: Mapping[str, str] = {
     "input_request_search": "Words in what was asked and answered, newest first.",
     "input_requests_export": "The questions in the list, as a file.",
     "all_input_requests_export": "The questions in the list, as a file.",
+    "audit_log_export": "The entries in the list, as a file.",
+    "all_audit_log_export": "The entries in the list, as a file.",
     "calls_export": "The calls in the list, as a file.",
     "all_calls_export": "The calls in the list, as a file.",
     "calls": "Every use of a tool, prompt or resource, newest first.",

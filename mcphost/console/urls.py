@@ -31,6 +31,7 @@ from mcphost.console.primitives import (
     versions,
 )
 from mcphost.console.records import (
+    audit_log_exports,
     calls,
     cancel_calls,
     entries,
@@ -96,10 +97,8 @@ def _own(route: str, view: Any, name: str) -> URLPattern:
     return path(route, never_cache(csrf_protect(of_account(view))), name=name)
 
 
-def _exports_of_questions(
-    route: str, name: str, page: Any, part: Any, whole: Any
-) -> tuple[URLPattern, ...]:
-    """The page that exports a list of questions, its parts, and whole files, in both formats."""
+def _exports(route: str, name: str, page: Any, part: Any, whole: Any) -> tuple[URLPattern, ...]:
+    """The page that exports a list, its parts, and whole files, in both formats."""
     files = [
         (f"{address}.{form}", view, f"{name}_{of}{form}", form)
         for address, view, of in (("export/part", part, "part_"), ("export", whole, ""))
@@ -210,14 +209,10 @@ urlpatterns = [
         listing=FilteredList.CALLS,
     ),
     _page("calls/changes/", live.all_changes, "all_calls_changes", listing=FilteredList.CALLS),
-    _page("calls/export/", exports.page_of_all, "all_calls_export"),
-    _page("calls/export/part.csv", exports.part_of_all, "all_calls_part_csv", form="csv"),
-    _page("calls/export/part.jsonl", exports.part_of_all, "all_calls_part_jsonl", form="jsonl"),
-    _page("calls/export.csv", exports.export_all, "all_calls_csv", form="csv"),
-    _page("calls/export.jsonl", exports.export_all, "all_calls_jsonl", form="jsonl"),
+    *_exports("calls/", "all_calls", exports.page_of_all, exports.part_of_all, exports.export_all),
     _page("input-requests/", input_requests.all_questions, "all_input_requests"),
     _page("input-requests/funnel/", funnel.of_all, "all_input_request_funnel"),
-    *_exports_of_questions(
+    *_exports(
         "input-requests/",
         "all_input_requests",
         input_request_exports.page_of_all,
@@ -245,6 +240,13 @@ urlpatterns = [
     ),
     _page("refusals/", calls.all_refusals, "all_refusals"),
     _page("audit-log/", entries.all_audit_log, "all_audit_log"),
+    *_exports(
+        "audit-log/",
+        "all_audit_log",
+        audit_log_exports.page_of_all,
+        audit_log_exports.part_of_all,
+        audit_log_exports.export_all,
+    ),
     _page("functions/", functions.all_functions, "all_functions"),
     _page("status/", status.page, "status"),
     _page("status.json", status.as_json, "status_json"),
@@ -321,14 +323,15 @@ urlpatterns = [
     ),
     _page("t/<slug:slug>/service-accounts/", service_accounts.listing, "service_accounts"),
     _page("t/<slug:slug>/service-accounts/new/", service_accounts.add, "service_account_add"),
-    *(
-        _page(
-            f"t/<slug:slug>/service-accounts/<uuid:account_id>/{verb}/",
-            service_accounts.switch,
-            f"service_account_{verb}",
-            verb=verb,
-        )
-        for verb in ("disable", "enable")
+    _page(
+        "t/<slug:slug>/service-accounts/<uuid:account_id>/disable/",
+        service_accounts.disable,
+        "service_account_disable",
+    ),
+    _page(
+        "t/<slug:slug>/service-accounts/<uuid:account_id>/enable/",
+        service_accounts.enable,
+        "service_account_enable",
     ),
     _page(
         "t/<slug:slug>/service-accounts/<uuid:account_id>/remove/",
@@ -337,7 +340,7 @@ urlpatterns = [
     ),
     _page("t/<slug:slug>/input-requests/", input_requests.listing, "input_requests"),
     _page("t/<slug:slug>/input-requests/funnel/", funnel.listing, "input_request_funnel"),
-    *_exports_of_questions(
+    *_exports(
         "t/<slug:slug>/input-requests/",
         "input_requests",
         input_request_exports.page,
@@ -405,11 +408,7 @@ urlpatterns = [
     _page(
         "t/<slug:slug>/calls/changes/", live.changes, "calls_changes", listing=FilteredList.CALLS
     ),
-    _page("t/<slug:slug>/calls/export/", exports.page, "calls_export"),
-    _page("t/<slug:slug>/calls/export/part.csv", exports.part, "calls_part_csv", form="csv"),
-    _page("t/<slug:slug>/calls/export/part.jsonl", exports.part, "calls_part_jsonl", form="jsonl"),
-    _page("t/<slug:slug>/calls/export.csv", exports.export, "calls_csv", form="csv"),
-    _page("t/<slug:slug>/calls/export.jsonl", exports.export, "calls_jsonl", form="jsonl"),
+    *_exports("t/<slug:slug>/calls/", "calls", exports.page, exports.part, exports.export),
     _page("t/<slug:slug>/calls/<uuid:call_id>/", calls.call, "call"),
     _page("t/<slug:slug>/calls/<uuid:call_id>/payloads/", calls.call_payloads, "call_payloads"),
     _page("t/<slug:slug>/tasks/", tasks.listing, "tasks"),
@@ -420,4 +419,11 @@ urlpatterns = [
     _page("t/<slug:slug>/payloads/<uuid:entry_id>/", entries.payload, "payload"),
     _page("t/<slug:slug>/payloads/<uuid:entry_id>/erase/", entries.erase, "payload_erase"),
     _page("t/<slug:slug>/audit-log/", entries.audit_log, "audit_log"),
+    *_exports(
+        "t/<slug:slug>/audit-log/",
+        "audit_log",
+        audit_log_exports.page,
+        audit_log_exports.part,
+        audit_log_exports.export,
+    ),
 ]

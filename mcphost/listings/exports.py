@@ -107,6 +107,6 @@ def _csv_line(cells: Iterable[str]) -> str:
 def _cell(value: Any) -> str:
     """Return the text of a cell; an apostrophe defuses what looks like a formula."""
     if isinstance(value, Mapping):
-        value = " ".join(f"{name}:{count}" for name, count in value.items())
+        value = json.dumps(value, ensure_ascii=False) if value else ""
     text = "" if value is None else str(value)
     return _FORMULA.sub("'", text)

@@ -16,8 +16,8 @@
   let stopping = null;
 
   const number = (count) => count.toLocaleString("en");
-  const noun = place.dataset.noun; // in the plural
-  const many = () => `${number(rows)} ${rows === 1 ? noun.slice(0, -1) : noun}`;
+  const { noun, singular } = place.dataset;
+  const many = () => `${number(rows)} ${rows === 1 ? singular : noun}`;
   const save = (lines) => {
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob(lines, { type: TYPES[form] }));
@@ -41,7 +41,7 @@
     state.textContent = `${why} ${many()} so far: the export is not complete.`;
   };
   const WHY = {
-    403: `You may no longer read these ${place.dataset.noun}.`, 503: "The server is busy.",
+    403: `You may no longer read these ${noun}.`, 503: "The server is busy.",
   };
 
   const next = async () => {

@@ -10,15 +10,17 @@ import pytest
 from django.utils import timezone
 
 from mcphost.audit.models import Entry
+from mcphost.audit.services import record
 from tests.api.client import ApiClient
 from tests.api.conftest import ApiClients
 from tests.audit.recorded_calls import Story, follow, keep
-from tests.cast import Cast
+from tests.cast import ACTOR, Cast
 
 pytestmark = pytest.mark.django_db
 
 API, ACME = "/api/v1", "/api/v1/tenants/acme"
 CALLS, REQUESTS = f"{ACME}/calls/export", f"{ACME}/input_requests/export"
+ENTRIES = f"{ACME}/entries/export"
 ANSWERED = "start; ask q; back; start; answer q decline; end"
 
 
@@ -118,7 +120,7 @@ def test_texts_of_input_requests_are_for_auditors_and_recorded(
 
 
 def test_no_export_has_rows_of_another_tenant_but_that_of_staff(clients: ApiClients) -> None:
-    for path in (CALLS, REQUESTS):
+    for path in (CALLS, REQUESTS, ENTRIES):
         assert "foreign" not in clients.owner.get(path).content.decode()
         assert clients.stranger.get(path).status_code == 404
         assert clients.owner.get(f"{path}?tenant=globex").status_code == 400
@@ -130,5 +132,45 @@ def test_no_export_has_rows_of_another_tenant_but_that_of_staff(clients: ApiClie
         assert {row["tenant"] for row in rows} == {"globex"}
         for client in (clients.owner, clients.auditor, clients.stranger):
             assert client.get(path).status_code == 403
+    for client in (clients.owner, clients.auditor, clients.stranger):
+        assert client.get(f"{API}/entries/export").status_code == 403
     recorded = Entry.objects.filter(action="calls.exported", tenant=None)
     assert recorded.count() == 2
+
+
+def test_the_audit_log_is_exported_with_the_filters_of_its_list(
+    cast: Cast, clients: ApiClients
+) -> None:
+    at = {"actor": ACTOR, "tenant": cast.acme.id}
+    for target in "abc":
+        record("tool.updated", target=target, facts={"changed": ["title"]}, **at)
+    record("tool.published", target="a", **at)
+    record("tool.updated", actor=ACTOR, tenant=cast.globex.id, target="foreign")
+    record("user.created", actor=ACTOR, target="of-the-platform")
+    path = f"{ENTRIES}?action=tool.updated"
+    *rows, end = lines(clients.auditor, f"{path}&limit=2")
+    assert [(row["target"], row["facts"]) for row in rows] == [
+        ("c", {"changed": ["title"]}),
+        ("b", {"changed": ["title"]}),
+    ]
+    *rows, end = lines(clients.auditor, f"{path}&limit=2&cursor={end['end']['next']}")
+    assert ([row["target"] for row in rows], end["end"]["next"]) == (["a"], None)
+    response = clients.owner.get(f"{path}&target=a", Accept="text/csv")
+    assert response.headers["Content-Disposition"] == 'attachment; filename="entries-acme.csv"'
+    head, row, _ = csv.reader(io.StringIO(response.content.decode()))
+    assert json.loads(dict(zip(head, row, strict=True))["facts"]) == {"changed": ["title"]}
+    entry = Entry.objects.filter(action="entries.exported").latest("id")
+    assert (entry.tenant, entry.facts["target"], entry.facts["entries"]) == (cast.acme.id, "a", 1)
+
+
+def test_staff_export_the_audit_log_of_the_platform_and_all_tenants(
+    cast: Cast, clients: ApiClients
+) -> None:
+    for tenant in (cast.acme.id, cast.globex.id):
+        record("tool.updated", actor=ACTOR, tenant=tenant, target="x")
+    record("user.created", actor=ACTOR, target="of-the-platform")
+    path = f"{API}/entries/export"
+    *rows, _ = lines(clients.staff, path)
+    assert {row["tenant"] for row in rows} >= {"", "acme", "globex"}
+    *rows, _ = lines(clients.staff, f"{path}?tenant=globex")
+    assert {row["tenant"] for row in rows} == {"globex"}

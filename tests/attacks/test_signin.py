@@ -109,7 +109,7 @@ def administrator(server: Server) -> Visitor:
 def account(server: Server, by: Visitor | None = None) -> str:
     staff, name = by or administrator(server), f"victim-{next(_numbers)}"
     staff.get("/admin/users/new/")
-    switches = {"is_active": "on", "is_staff": "on"}
+    switches = {"is_active": "on", "is_staff": "on", "confirmed": "on"}
     made = staff.post("/admin/users/new/", username=name, **switches)
     path = re.search(r"/admin/account-links/[\w-]+/", made.text)
     assert path is not None

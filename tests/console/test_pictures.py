@@ -25,7 +25,7 @@ FRAGMENTS: Final = {
 WITHOUT_PICTURE: Final = {
     "POST only": (
         "functions_change tools_bulk prompts_bulk resources_bulk templates_bulk member_role member_password "
-        "invitation_withdraw service_account_disable service_account_enable saved_calls_run script_check "
+        "service_account_enable saved_calls_run script_check "
         "http_check http_check_saved tool_try tool_try_saved tool_try_end logout tenant_file_plan "
         "input_requests_cancel all_input_requests_cancel connect_doctor "
     ),
@@ -35,6 +35,8 @@ WITHOUT_PICTURE: Final = {
         "all_calls_jsonl all_calls_part_csv all_calls_part_jsonl input_requests_csv input_requests_jsonl "
         "input_requests_part_csv input_requests_part_jsonl all_input_requests_csv all_input_requests_jsonl "
         "all_input_requests_part_csv all_input_requests_part_jsonl input_request_search_part "
+        "audit_log_csv audit_log_jsonl audit_log_part_csv audit_log_part_jsonl all_audit_log_csv "
+        "all_audit_log_jsonl all_audit_log_part_csv all_audit_log_part_jsonl "
     ),
     "as the page of a tenant": (
         "all_calls_filter_add all_calls_filter all_calls_export all_input_requests_export "
@@ -46,7 +48,10 @@ WITHOUT_PICTURE: Final = {
         "resource_move resource_delete resource_roll_back template_add template_version template_move "
         "template_delete template_roll_back template_announce "
     ),
-    "as another page of the same form": "own_token_renew own_connection_end task_retry ",
+    "as another page of the same form": (
+        "own_token_renew own_connection_end task_retry invitation_withdraw service_account_disable "
+        "audit_log_export all_audit_log_export "
+    ),
     "as the page of a question with its texts": "input_requests_payloads",
 }
 """Names of URLs by the reason why they have no picture."""

@@ -31,7 +31,7 @@ def test_a_bulk_action_returns_to_the_filtered_list_and_shows_the_changed_row(op
     query = "q=canary&state=published"
     listed = operator.get(f"{TENANT}tools/?{query}").content.decode()
     assert f'name="list" value="{query.replace("&", "&amp;")}"' in listed
-    fields = {"verb": "disable", "chosen": str(tool.pk), "list": query}
+    fields = {"verb": "disable", "chosen": str(tool.pk), "list": query, "confirmed": "on"}
     url = operator.post(f"{TENANT}tools/bulk/", fields)["Location"]
     assert url == f"{TENANT}tools/?{query}&changed={tool.pk}#row-{tool.pk}"
     assert tool.name in row_at(operator, url)
@@ -110,6 +110,7 @@ def test_the_list_parameter_of_a_link_cannot_redirect_elsewhere(
     tool = Primitive.objects.get(tenant_id=acme.tenant, primitive_type="tool", state="published")
     fields = {
         "verb": "disable",
+        "confirmed": "on",
         "chosen": str(tool.pk),
         "list": "//evil.example/?x=\r\nSet-Cookie:1",
     }

@@ -69,7 +69,10 @@ PAGES: Final = {
         "input_requests_part_jsonl input_requests_csv input_requests_jsonl "
         "input_requests_filter_add input_requests_filter all_refusals all_audit_log input_requests input_request input_request_funnel "
         "calls calls_filter_add calls_filter calls_changes calls_export calls_part_csv "
-        "calls_part_jsonl calls_csv calls_jsonl call tasks task refusals audit_log"
+        "calls_part_jsonl calls_csv calls_jsonl call tasks task refusals audit_log "
+        "audit_log_export audit_log_part_csv audit_log_part_jsonl audit_log_csv audit_log_jsonl "
+        "all_audit_log_export all_audit_log_part_csv all_audit_log_part_jsonl all_audit_log_csv "
+        "all_audit_log_jsonl"
     ),
     Permission.VIEW_PAYLOADS: "call_payloads payload input_requests_payloads input_request_payloads "
     "input_request_search input_request_search_part",

@@ -31,10 +31,10 @@ class EntryQuery(PagedQuery):
     since: Time | None = Field(None, description="Inclusive.")
     until: Time | None = Field(None, description="Exclusive.")
 
-    def entry_filter(self, tenant: UUID) -> EntryFilter:
+    def entry_filter(self, tenants: frozenset[UUID] | None) -> EntryFilter:
         """Return the filter as the selector takes it."""
         return EntryFilter(
-            tenants=frozenset({tenant}),
+            tenants=tenants,
             target=self.target,
             principal=self.actor,
             actions=(self.action,) if self.action else (),
@@ -95,6 +95,7 @@ class EntryObject(Endpoint):
 
 
 def _show(call: ApiCall, query: EntryQuery, read: Callable[..., Entries]) -> HttpResponse:
-    page = read(query.entry_filter(call.tenant.pk), after=cursor_id(call), limit=call.limit)
+    filters = query.entry_filter(frozenset({call.tenant.pk}))
+    page = read(filters, after=cursor_id(call), limit=call.limit)
     items = [EntryRepresentation.of(entry) for entry in page.entries]
     return call.show_portion(EntryListPage, items, key_of_id(page.after))

@@ -1,4 +1,4 @@
-"""Exports: filtered lists of calls and input requests as files, in CSV or JSON Lines, as `Accept` says.
+"""Exports: filtered lists of calls, input requests and entries of the audit log as files, in CSV or JSON Lines, as `Accept` says.
 
 A file is bounded. Its last line says how many rows it has, whether they are all, and the cursor of the next file.
 Each file is recorded in the audit log before it is sent.
@@ -18,9 +18,11 @@ from mcphost.api.call import ApiCall
 from mcphost.api.endpoint import Endpoint
 from mcphost.api.operations import ApiOperation, operation
 from mcphost.api.representations import PagedQuery
+from mcphost.api.resources.audit_log import EntryQuery
 from mcphost.api.resources.calls import CallQuery, cursor_id, key_of_id
 from mcphost.api.resources.input_requests import InputRequestQuery, tenants_named
 from mcphost.audit.services import record
+from mcphost.listings.audit_log import ENTRY_COLUMNS, exported_entries
 from mcphost.listings.calls import CALL_COLUMNS, exported_calls
 from mcphost.listings.exports import (
     MAX_ROWS,
@@ -84,6 +86,19 @@ class InputRequestExportQuery(InputRequestQuery):
     limit: int = _ROWS
     cursor: str = _CURSOR
     texts: bool = Field(False, description="With questions and answers in words, for auditors.")
+
+
+class EntryExportQuery(EntryQuery):
+    """The filters of an export of the audit log, which are those of the list."""
+
+    limit: int = _ROWS
+    cursor: str = _CURSOR
+
+
+class AllEntryExportQuery(EntryExportQuery):
+    """The same for the audit logs of the platform and all tenants."""
+
+    tenant: str = _TENANT
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,9 +193,46 @@ class AllInputRequestExport(ExportEndpoint):
         return _send(call, query, _input_requests(read))
 
 
+class EntryExport(ExportEndpoint):
+    """`/tenants/{slug}/entries/export`."""
+
+    @operation(
+        ApiOperation(
+            "Export the audit log; each export is recorded",
+            Permission.VIEW_RECORDS,
+            None,
+            query=EntryExportQuery,
+            media_types=_TYPES,
+        )
+    )
+    def get(self, call: ApiCall, query: EntryExportQuery) -> HttpResponse:
+        return _send(call, query, _entries(query, frozenset({call.tenant.pk})))
+
+
+class AllEntryExport(ExportEndpoint):
+    """`/entries/export`, for staff."""
+
+    @operation(
+        ApiOperation(
+            "Export the audit log of the platform and all tenants; each export is recorded",
+            Permission.VIEW_RECORDS,
+            None,
+            query=AllEntryExportQuery,
+            media_types=_TYPES,
+        )
+    )
+    def get(self, call: ApiCall, query: AllEntryExportQuery) -> HttpResponse:
+        return _send(call, query, _entries(query, tenants_named(call, query.tenant)))
+
+
 def _calls(query: CallQuery, tenants: frozenset[UUID] | None) -> ApiExport:
     read = partial(exported_calls, query.entry_filter(tenants))
     return ApiExport("calls", "calls.exported", CALL_COLUMNS, read)
+
+
+def _entries(query: EntryQuery, tenants: frozenset[UUID] | None) -> ApiExport:
+    read = partial(exported_entries, query.entry_filter(tenants))
+    return ApiExport("entries", "entries.exported", ENTRY_COLUMNS, read)
 
 
 def _input_requests(read: Callable[[UUID | None, int], Rows], *texts: str) -> ApiExport:

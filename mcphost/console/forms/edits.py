@@ -64,6 +64,11 @@ class Edit:
         self._form, self._stored = form, stored
         self.based_on = query_text(request.POST, BASED_ON) or _fingerprint(stored)
 
+    @property
+    def is_current(self) -> bool:
+        """Whether the form was shown with the values as they were when this request began."""
+        return self.based_on == _fingerprint(self._stored)
+
     def save(
         self,
         name: str,

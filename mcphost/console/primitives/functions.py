@@ -13,8 +13,10 @@ from mcphost.catalogue import kinds, selectors, services
 from mcphost.catalogue.errors import InvalidPrimitiveError
 from mcphost.catalogue.models import Grant
 from mcphost.console.base import (
+    CONFIRMED,
     SignedInRequest,
     actor,
+    confirm_form,
     of_platform,
     of_tenant,
     page_of,
@@ -32,8 +34,6 @@ GRANT, REVOKE = "grant", "revoke"
 MAX_AT_ONCE = 500
 STATES = ("granted", "not granted")
 _TYPES = {words.singular: primitive_type for primitive_type, words in WORDS.items()}
-CONFIRMED = "confirmed"
-"""The field that the page sends which confirms a revocation."""
 
 
 @of_tenant(Permission.VIEW_TOOLS)
@@ -137,13 +137,10 @@ def _confirm_revocation(
         if reference in rows
         for use in rows[reference].registered_as
     ]
-    return show(
+    return confirm_form(
         request,
-        "confirm.html",
         f"Revoke {named}",
         page_of(tenant, "functions", "Python functions"),
-        bound={"verb": REVOKE, "list": query_text(request.POST, "list"), CONFIRMED: "on"},
-        repeated=[("function", reference) for reference in references],
         points=(
             f"{tenant.title} will no longer be allowed to use {_first_names(references)}.",
             (
@@ -153,7 +150,6 @@ def _confirm_revocation(
             ),
             "Running calls will not be interrupted. To undo it, grant again.",
         ),
-        verb=f"Revoke {named}",
         back=back,
     )
 

@@ -28,9 +28,11 @@ from mcphost.catalogue.selectors import PrimitiveRow, VersionRow
 from mcphost.catalogue.states import DELETABLE, PrimitiveState, PrimitiveVerb, possible
 from mcphost.console import return_links
 from mcphost.console.base import (
+    CONFIRMED,
     Crumb,
     SignedInRequest,
     actor,
+    confirm_form,
     form_input,
     of_tenant,
     page_of,
@@ -53,6 +55,8 @@ from mcphost.tenants.roles import Permission
 
 MAX_AT_ONCE = 200
 """Primitives that one bulk action changes."""
+MAX_NAMED = 8
+"""Primitives that the confirmation of a bulk action names."""
 
 _RECENT = timedelta(hours=1)
 """Calls that began earlier and have no result are taken for lost, not for under way."""
@@ -317,6 +321,8 @@ def bulk(
     if refused := _refused_choice(verb, len(based_on_by_id), len(selected_rows), words):
         messages.error(request, f"Nothing was changed. {refused}")
         return redirect(return_links.named_list_url(request, words.listing, tenant.slug))
+    if verb == "disable" and CONFIRMED not in request.POST:
+        return _confirm_disabling(request, selected_rows, words)
     done = 0
     for row in selected_rows:
         try:
@@ -342,6 +348,22 @@ def bulk(
         request, words.listing, tenant.slug, row=f"row-{first}", changed=str(first)
     )
     return redirect(back)
+
+
+def _confirm_disabling(
+    request: SignedInRequest, rows: Sequence[PrimitiveRow], words: Words
+) -> HttpResponseBase:
+    """Ask before several primitives are disabled."""
+    back = return_links.named_list_url(request, words.listing, request.tenant.slug)
+    title = f"Disable {len(rows)} {words.singular if len(rows) == 1 else words.plural}"
+    names = ", ".join(f"`{row.name}`" for row in rows[:MAX_NAMED])
+    more = f" and {len(rows) - MAX_NAMED} more" if len(rows) > MAX_NAMED else ""
+    points = (
+        f"Clients will no longer see or be able to {words.verb}: {names}{more}. You can enable each again.",
+        "Answers to their open questions will no longer be accepted.",
+        *([_TRIALS] if words.primitive_type is PrimitiveType.TOOL else ()),
+    )
+    return confirm_form(request, title, Crumb(words.title, back), points=points, back=back)
 
 
 def _refused_choice(verb: str, selected: int, existing: int, words: Words) -> str:

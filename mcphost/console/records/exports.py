@@ -70,14 +70,15 @@ class ExportScope:
 
 @dataclass(frozen=True, slots=True)
 class ExportedList:
-    """A list that can be exported. `noun` is what a row is, in the plural; `read` returns at most so many rows
-    after a cursor, `count` only how many they are."""
+    """A list that can be exported. `noun` is what rows are, `singular` what one is; `read` returns at most so many
+    rows after a cursor, `count` only how many they are."""
 
     noun: str
     action: str
     columns: Sequence[str]
     read: Callable[[ExportScope, UUID | None, int], Rows]
     count: Callable[[ExportScope, UUID | None, int], RowCount]
+    singular: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +191,7 @@ def export_page(
         record_filter=scope.record_filter,
         active_pills=active_pills,
         noun=exported.noun,
+        singular=exported.singular,
         row_count=None if scope.record_filter.unknown else _count(exported, scope),
         has_texts="answer" in exported.columns,
         back=f"{crumb.url}?{query}" if query else crumb.url,
@@ -299,4 +301,6 @@ def _read_calls(scope: ExportScope, after: UUID | None, limit: int) -> Rows:
     return exported_calls(scope.record_filter.within(scope.tenants, scope.now), after, limit)
 
 
-CALLS: Final = ExportedList("calls", "calls.exported", CALL_COLUMNS, _read_calls, _count_calls)
+CALLS: Final = ExportedList(
+    "calls", "calls.exported", CALL_COLUMNS, _read_calls, _count_calls, singular="call"
+)

@@ -99,7 +99,7 @@ AREAS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "signin": ("sign-ins", ("signin.",)),
     "tenant": ("tenants", ("tenant.",)),
     "call": ("calls and tasks", ("call.", "task.")),
-    "payload": ("payloads and exports", ("payload.", "calls.", "questions.")),
+    "payload": ("payloads and exports", ("payload.", "calls.", "questions.", "entries.")),
     "filter": ("saved filters", ("filter.",)),
 }
 """What the actions of the audit log are about: a name in words, and how the actions begin."""

@@ -1,5 +1,6 @@
 """Export a filtered list of questions; for auditors with the questions and answers in words."""
 
+from dataclasses import replace
 from typing import Final
 from uuid import UUID
 
@@ -83,9 +84,7 @@ def _page(request: SignedInRequest, tenant: Tenant | None, crumb: Crumb) -> Http
 
 def _scope(request: SignedInRequest, tenant: Tenant | None) -> ExportScope:
     scope = scope_of(request, tenant)
-    return ExportScope(
-        filter_of(scope.record_filter), scope.tenants, scope.name, scope.tenant, scope.now
-    )
+    return replace(scope, record_filter=filter_of(scope.record_filter))
 
 
 def _exported(request: SignedInRequest, tenant: Tenant | None) -> ExportedList:
@@ -112,8 +111,8 @@ def _read_texts(scope: ExportScope, after: UUID | None, limit: int) -> Rows:
 
 
 _PLAIN: Final = ExportedList(
-    "questions", "questions.exported", INPUT_REQUEST_COLUMNS, _read, _count
+    "questions", "questions.exported", INPUT_REQUEST_COLUMNS, _read, _count, singular="question"
 )
-_WITH_TEXTS: Final = ExportedList(
-    "questions", "questions.exported", (*INPUT_REQUEST_COLUMNS, *TEXT_COLUMNS), _read_texts, _count
+_WITH_TEXTS: Final = replace(
+    _PLAIN, columns=(*INPUT_REQUEST_COLUMNS, *TEXT_COLUMNS), read=_read_texts
 )

@@ -14,8 +14,10 @@ from django.views.decorators.http import require_POST
 
 from mcphost.console import mail
 from mcphost.console.base import (
+    CONFIRMED,
     SignedInRequest,
     actor,
+    confirm_form,
     form_input,
     of_tenant,
     page_of,
@@ -31,7 +33,7 @@ from mcphost.identity.oauth.addresses import public_url
 from mcphost.tenants import invitations, services
 from mcphost.tenants.access import allowed, lock_open_tenant
 from mcphost.tenants.errors import InvalidError
-from mcphost.tenants.invitations import IssuedInvitation
+from mcphost.tenants.invitations import InvitationState, IssuedInvitation
 from mcphost.tenants.models import Membership, Tenant
 from mcphost.tenants.roles import ROLE_PERMISSIONS, Permission, Role
 
@@ -190,10 +192,28 @@ def send_link(request: SignedInRequest, tenant: Tenant, user_id: int) -> HttpRes
 
 
 @of_tenant(Permission.MANAGE_MEMBERS)
-@require_POST
 def withdraw(request: SignedInRequest, tenant: Tenant, invitation_id: UUID) -> HttpResponseBase:
-    """Withdraw an invitation, so that its link stops working."""
-    if invitations.withdraw(tenant.pk, invitation_id, actor=actor(request)):
+    """Withdraw an invitation, so that its link stops working, after confirmation."""
+    invitation = invitations.invitation(tenant.pk, invitation_id, timezone.now())
+    if invitation is None:
+        raise Http404
+    title = f"Withdraw the invitation of “{invitation.username}”"
+    is_open = invitation.state in (InvitationState.OPEN, InvitationState.VOID)
+    if is_open and request.method != "POST":
+        crumb = page_of(tenant, "members", "Members")
+        return show(
+            request,
+            "confirm.html",
+            title,
+            crumb,
+            points=(
+                "Its link will stop working at once, and cannot be made to work again.",
+                f"{invitation.username} needs a new invitation to become a member.",
+            ),
+            verb=title,
+            back=crumb.url,
+        )
+    if is_open and invitations.withdraw(tenant.pk, invitation_id, actor=actor(request)):
         messages.success(request, "The invitation was withdrawn.")
     else:
         messages.error(request, "There is no such open invitation.")
@@ -210,6 +230,18 @@ def change(request: SignedInRequest, tenant: Tenant, user_id: int) -> HttpRespon
         messages.error(request, "There is no such role.")
         return _back(request, tenant, f"member-{user_id}")
     role = Role(form.cleaned_data["role"])
+    if role is Role.OWNER and CONFIRMED not in request.POST:
+        crumb, name = page_of(tenant, "members", "Members"), user.get_username()
+        return confirm_form(
+            request,
+            f"Make “{name}” an owner",
+            crumb,
+            points=(
+                f"`{name}` will be able to change and close {tenant.title}, and to take the role of owner from you.",
+                "Any other owner can change the role again. What was changed until then stays changed.",
+            ),
+            back=crumb.url,
+        )
     try:
         services.set_member(tenant.pk, user, role, actor=actor(request))
         messages.success(request, f"The role of {user.get_username()} is now {role.value}.")

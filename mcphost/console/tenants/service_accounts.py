@@ -1,6 +1,5 @@
 """Pages for the service accounts of a tenant: programs that call it in their own name."""
 
-from collections.abc import Callable, Mapping
 from uuid import UUID
 
 from django.contrib import messages
@@ -68,24 +67,38 @@ def add(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
     )
 
 
-_VERBS: Mapping[str, tuple[Callable[..., bool], str]] = {
-    "disable": (services.disable, "is disabled; its tokens do not work"),
-    "enable": (services.enable, "is enabled"),
-}
+@of_tenant(Permission.MANAGE_TOKENS)
+def disable(request: SignedInRequest, tenant: Tenant, account_id: UUID) -> HttpResponseBase:
+    """Disable a service account, after confirmation."""
+    account = _account(tenant, account_id)
+    if request.method == "POST":
+        services.disable(tenant.pk, account_id, actor=actor(request))
+        messages.success(
+            request, f"Service account {account.name} is disabled; its tokens do not work."
+        )
+        return redirect(_row_url(request, tenant, account_id))
+    return show(
+        request,
+        "confirm.html",
+        f"Disable the service account “{account.name}”",
+        page_of(tenant, "service_accounts", TITLE),
+        points=(
+            f"Programs that call {tenant.title} as `{account.name}` will stop working at once. {_last_use(account)}",
+            "Its streams and calls in progress will end within seconds. Its tokens will work again once it is enabled.",
+        ),
+        verb=f"Disable the service account “{account.name}”",
+        back=_row_url(request, tenant, account_id),
+    )
 
 
 @of_tenant(Permission.MANAGE_TOKENS)
 @require_POST
-def switch(
-    request: SignedInRequest, tenant: Tenant, account_id: UUID, verb: str
-) -> HttpResponseBase:
-    """Disable a service account, or enable it again."""
+def enable(request: SignedInRequest, tenant: Tenant, account_id: UUID) -> HttpResponseBase:
+    """Enable a service account again."""
     account = _account(tenant, account_id)
-    service, outcome = _VERBS[verb]
-    service(tenant.pk, account_id, actor=actor(request))
-    messages.success(request, f"Service account {account.name} {outcome}.")
-    row = f"account-{account_id}"
-    return redirect(named_list_url(request, "admin:service_accounts", tenant.slug, row=row))
+    services.enable(tenant.pk, account_id, actor=actor(request))
+    messages.success(request, f"Service account {account.name} is enabled.")
+    return redirect(_row_url(request, tenant, account_id))
 
 
 @of_tenant(Permission.MANAGE_TOKENS)
@@ -96,12 +109,6 @@ def remove(request: SignedInRequest, tenant: Tenant, account_id: UUID) -> HttpRe
         services.remove(tenant.pk, account_id, actor=actor(request))
         messages.success(request, f"Service account {account.name} is removed.")
         return redirect("admin:service_accounts", tenant.slug)
-    used_at = account.last_used_at
-    last_use = (
-        "It was never used."
-        if used_at is None
-        else f"It was last used on {used_at:%Y-%m-%d at %H:%M} UTC."
-    )
     return show(
         request,
         "confirm.html",
@@ -110,12 +117,24 @@ def remove(request: SignedInRequest, tenant: Tenant, account_id: UUID) -> HttpRe
         final=True,
         points=(
             f"Programs that call {tenant.title} as `{account.name}` will stop working at once.",
-            f"{_tokens(account.live_tokens)} {last_use}",
+            f"{_tokens(account.live_tokens)} {_last_use(account)}",
             "The name will never be used again; calls and the audit log will keep it.",
         ),
         verb=f"Remove the service account “{account.name}”",
         back=reverse("admin:service_accounts", args=[tenant.slug]),
     )
+
+
+def _row_url(request: SignedInRequest, tenant: Tenant, account_id: UUID) -> str:
+    row = f"account-{account_id}"
+    return named_list_url(request, "admin:service_accounts", tenant.slug, row=row)
+
+
+def _last_use(account: services.AccountListing) -> str:
+    used_at = account.last_used_at
+    if used_at is None:
+        return "It was never used."
+    return f"It was last used on {used_at:%Y-%m-%d at %H:%M} UTC."
 
 
 def _tokens(number: int) -> str:

@@ -1,6 +1,8 @@
 """Pages for the platform's users, for staff; and the page to change your own password."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import chain
 from typing import Any
 
 from django.contrib import messages
@@ -20,9 +22,11 @@ from django.views.decorators.http import require_safe
 from mcphost.audit.records import Actor
 from mcphost.console import return_links
 from mcphost.console.base import (
+    CONFIRMED,
     Crumb,
     SignedInRequest,
     actor,
+    confirm_form,
     form_input,
     of_platform,
     query_text,
@@ -46,8 +50,6 @@ from mcphost.tenants.roles import Permission
 from mcphost.tenants.services import owned_alone
 
 PER_PAGE = 50
-CONFIRMED = "confirmed"
-"""The field that the page sends which confirms a deactivation."""
 
 
 class PersonForm(forms.ConsoleForm):
@@ -156,6 +158,14 @@ def add(request: SignedInRequest) -> HttpResponseBase:
     form = NewPersonForm(*form_input(request), initial={"is_active": True})
     if request.method == "POST" and form.is_valid():
         name, fields = form.cleaned_data["username"], form.person_fields()
+        if fields.is_staff and CONFIRMED not in request.POST:
+            return confirm_form(
+                request,
+                f"Create “{name}” as platform staff",
+                users_crumb(),
+                points=_staff_points(name),
+                back=reverse("admin:user_add"),
+            )
         made = form.attempt(lambda: _create(name, fields, actor(request)))
         if made is not None:
             return account_links.show_issued(request, *made)
@@ -185,8 +195,9 @@ def edit(request: SignedInRequest, user_id: int) -> HttpResponseBase:
     editing = Edit(request, form, before)
     if request.method == "POST" and form.is_valid():
         fields = form.person_fields()
-        if before["is_active"] and not fields.is_active and CONFIRMED not in request.POST:
-            return _confirm_deactivation(request, user)
+        asks = editing.is_current and CONFIRMED not in request.POST
+        if asks and (page := _confirm_access(request, user, fields)):
+            return page
         saved = editing.save(
             user.get_username(),
             asdict(fields),
@@ -214,32 +225,52 @@ def edit(request: SignedInRequest, user_id: int) -> HttpResponseBase:
     )
 
 
-def _confirm_deactivation(request: SignedInRequest, user: User) -> HttpResponseBase:
-    """Ask before a user is shut out. The form that was sent goes on in hidden fields."""
-    name, access = user.get_username(), live_access.of_user(user.pk, timezone.now())
-    alone = owned_alone(user)
-    ending = f"{access} will stop working."
-    sent = {key: value for key, value in request.POST.items() if key != "csrfmiddlewaretoken"}
-    return show(
-        request,
-        "confirm.html",
-        f"The user “{name}” cannot be deactivated yet"
-        if alone
-        else f"Deactivate the user “{name}”",
-        users_crumb(user),
-        bound={**sent, CONFIRMED: "on"},
-        blocked=f"{name} is the last owner of {', '.join(tenant.title for tenant in alone)}. {OTHER_OWNER}",
-        blockers=owner_pages(alone),
-        points=()
-        if alone
-        else (
-            f"`{name}` will be signed out within seconds, and will not be able to sign in.",
-            *([ending] if access else ()),
-            "Roles, tokens and apps are kept: all will work again once the user is active.",
-        ),
-        verb=f"Deactivate the user “{name}”",
-        stay="Back" if alone else "",
-        back=reverse("admin:user", args=[user.pk]),
+def _confirm_access(
+    request: SignedInRequest, user: User, fields: PersonFields
+) -> HttpResponseBase | None:
+    """Ask before a user is shut out, or becomes or is no longer platform staff; None for other changes."""
+    name, back = user.get_username(), reverse("admin:user", args=[user.pk])
+    points: dict[str, Sequence[str]] = {}
+    if user.is_active and not fields.is_active:
+        if alone := owned_alone(user):
+            return confirm_form(
+                request,
+                f"The user “{name}” cannot be deactivated yet",
+                users_crumb(user),
+                points=(),
+                blocked=f"{name} is the last owner of {', '.join(tenant.title for tenant in alone)}. {OTHER_OWNER}",
+                blockers=owner_pages(alone),
+                stay="Back",
+                back=back,
+            )
+        points[f"Deactivate the user “{name}”"] = _deactivation_points(user)
+    if fields.is_staff and not user.is_staff:
+        points[f"Make “{name}” platform staff"] = _staff_points(name)
+    if user.is_staff and not fields.is_staff:
+        points[f"Remove “{name}” from platform staff"] = (
+            f"`{name}` will at once see only tenants where they have a role, and no pages of the platform.",
+            "Their staff tokens for the API will stop working. Everything works again if they become staff again.",
+        )
+    if not points:
+        return None
+    title = next(iter(points)) if len(points) == 1 else f"Change the access of “{name}”"
+    sentences = [*chain.from_iterable(points.values())]
+    return confirm_form(request, title, users_crumb(user), points=sentences, back=back)
+
+
+def _deactivation_points(user: User) -> Sequence[str]:
+    access = live_access.of_user(user.pk, timezone.now())
+    return (
+        f"`{user.get_username()}` will be signed out within seconds, and will not be able to sign in.",
+        *([f"{access} will stop working."] if access else ()),
+        "Roles, tokens and apps are kept: all will work again once the user is active.",
+    )
+
+
+def _staff_points(name: str) -> Sequence[str]:
+    return (
+        f"`{name}` will be able to change every tenant, user, function and key, and to take this right from you.",
+        "Any staff member can take it back. What was changed until then stays changed.",
     )
 
 

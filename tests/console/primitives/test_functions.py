@@ -45,9 +45,14 @@ def test_selected_functions_are_granted_and_revoked_together(staff: Client) -> N
         "no longer be able to use what runs this: canary-acme-tool."
         in confirmation.content.decode()
     )
-    assert confirmation.context["repeated"] == [("function", name) for name in both]
+    hidden = confirmation.context["repeated"]
+    assert hidden == [
+        *(("function", name) for name in both),
+        ("verb", "revoke"),
+        ("confirmed", "on"),
+    ]
     assert granted() == ["probe.echo", "probe.write"]
-    staff.post(f"{FUNCTIONS}change/", {**confirmation.context["bound"], "function": both})
+    staff.post(f"{FUNCTIONS}change/", {**dict(hidden), "function": both})
     assert granted() == []
     assert "2 functions: probe.write, probe.echo" in staff.get(FUNCTIONS).content.decode()
 

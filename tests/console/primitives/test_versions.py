@@ -245,7 +245,12 @@ def test_bulk_publishing_skips_tools_changed_in_the_meantime(operator, cast, bro
     assert other.state == "published"
     assert str(row().live).startswith("2+")
     # Disabling publishes nothing, so it is done whatever the working copy is.
-    operator.post(f"{TOOLS}bulk/", {"verb": "disable", "chosen": chosen})
+    asked = operator.post(f"{TOOLS}bulk/", {"verb": "disable", "chosen": chosen})
+    assert asked.context["title"] == "Disable 2 tools"
+    assert "<code>say</code>" in asked.content.decode()
+    assert asked.context["repeated"].count(("chosen", chosen[1])) == 1
+    assert row().state == "published"
+    operator.post(f"{TOOLS}bulk/", {"verb": "disable", "chosen": chosen, "confirmed": "on"})
     assert row().state == "disabled"
 
 

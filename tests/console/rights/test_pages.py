@@ -113,7 +113,7 @@ def test_no_script_is_saved_for_a_user_who_lost_the_permission(
 CHANGES: Mapping[str, Mapping[str, object]] = {
     "settings/": {"title": "Acme", "outgoing_hosts": "evil.example.com"},
     "members/": {"username": "accomplice", "role": "owner", "days": "7"},
-    "members/{member}/role/": {"role": "owner"},
+    "members/{member}/role/": {"role": "owner", "confirmed": "on"},
     "tokens/new/": {"owner": "{account}", "name": "late", "scopes": ["mcp:list"]},
     "secrets/new/": NEW_SECRET,
     "tools/new/": {"function": "probe.echo", "name": "late"},

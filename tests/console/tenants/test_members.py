@@ -67,10 +67,14 @@ def test_an_invitation_is_withdrawn_once(owner: Client, cast: Cast) -> None:
         actor=Actor.person(cast.owner.user.pk, cast.owner.user.get_username()),
     )
     path = f"{MEMBERS}invitations/{made.id}/withdraw/"
-    assert owner.get(path).status_code == 405
+    asked = owner.get(path).content.decode()
+    assert "Withdraw the invitation of “newcomer”" in asked
+    assert "cannot be made to work again" in asked
+    assert not Entry.objects.filter(action="invitation.withdrawn").exists()
     for said in ("The invitation was withdrawn.", "There is no such open invitation."):
         assert said in owner.post(path, follow=True).content.decode()
-    assert owner.post(f"{MEMBERS}invitations/{uuid4()}/withdraw/").status_code == 302
+    assert owner.get(path)["Location"] == f"{MEMBERS}#{made.id}"
+    assert owner.post(f"{MEMBERS}invitations/{uuid4()}/withdraw/").status_code == 404
     assert Entry.objects.filter(action="invitation.withdrawn").count() == 1
 
 
@@ -102,6 +106,16 @@ def test_a_role_is_changed_and_a_member_is_removed_after_confirmation(owner: Cli
     assert role_of("member") == "operator"
     owner.post(f"{path}remove/")
     assert role_of("member") is None
+
+
+def test_a_member_becomes_an_owner_after_confirmation(owner: Client, cast: Cast) -> None:
+    path = f"{MEMBERS}{cast.member.user.pk}/role/"
+    asked = owner.post(path, {"role": "owner"})
+    assert asked.context["title"] == "Make “member” an owner"
+    assert "to take the role of owner from you" in asked.content.decode()
+    assert role_of("member") == "member"
+    assert owner.post(path, dict(asked.context["repeated"])).status_code == 302
+    assert role_of("member") == "owner"
 
 
 def test_staff_appoint_the_first_owner_of_a_tenant(staff: Client, cast: Cast) -> None:

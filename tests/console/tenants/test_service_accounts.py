@@ -45,7 +45,11 @@ def test_a_service_account_cannot_have_an_api_token(owner: Client, cast: Cast) -
 def test_a_service_account_is_disabled_enabled_and_removed(owner: Client, cast: Cast) -> None:
     account = made(owner)
     path = f"{ACCOUNTS}{account.pk}/"
-    assert owner.get(f"{path}disable/").status_code == 405
+    asked = owner.get(f"{path}disable/").content.decode()
+    assert "as <code>nightly</code> will stop working at once. It was" in asked
+    assert "will work again once it is enabled" in asked
+    assert not Entry.objects.filter(action="service_account.disabled").exists()
+    assert owner.get(f"{path}enable/").status_code == 405
     page = owner.post(f"{path}disable/", follow=True).content.decode()
     assert "its tokens do not work" in page
     errors = owner.post(NEW_TOKEN, form(cast, owner=str(account.pk))).context["form"].errors

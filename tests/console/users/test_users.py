@@ -63,12 +63,41 @@ def test_deactivating_a_user_announces_a_change_for_the_users_tokens(
     confirmation = staff.post(path, {"first_name": "Olga"})
     assert confirmation.context["title"] == "Deactivate the user “operator”"
     assert User.objects.get(username="operator").is_active
-    assert staff.post(path, confirmation.context["bound"])["Location"] == path
+    assert staff.post(path, dict(confirmation.context["repeated"]))["Location"] == path
     user = User.objects.get(username="operator")
     assert (user.first_name, user.is_active) == ("Olga", False)
     assert Change.objects.count() == before + 1
     facts = Entry.objects.get(action="user.updated").facts
     assert facts == {"changed": ["first_name", "is_active"], "is_active": False, "user": "operator"}
+
+
+def test_a_user_becomes_platform_staff_and_loses_it_again_after_confirmation(
+    staff: Client, cast: Cast
+) -> None:
+    path, both = path_of(cast.operator.user), {"is_active": "on", "is_staff": "on"}
+    for fields, title, sentence in (
+        (both, "Make “operator” platform staff", "take this right from you"),
+        ({"is_active": "on"}, "Remove “operator” from platform staff", "no pages of the platform"),
+    ):
+        before = User.objects.get(username="operator").is_staff
+        asked = staff.post(path, fields)
+        assert asked.context["title"] == title
+        assert sentence in asked.content.decode()
+        assert User.objects.get(username="operator").is_staff is before
+        assert staff.post(path, dict(asked.context["repeated"]))["Location"] == path
+        assert User.objects.get(username="operator").is_staff is not before
+    changes.update(cast.operator.user, PersonFields(is_staff=True), ACTOR)
+    asked = staff.post(path, {})
+    assert asked.context["title"] == "Change the access of “operator”"
+    assert all(text in asked.content.decode() for text in ("signed out within", "staff tokens"))
+
+
+def test_a_new_user_is_platform_staff_after_confirmation(staff: Client) -> None:
+    asked = staff.post(NEW, {"username": "olga", "is_active": "on", "is_staff": "on"})
+    assert asked.context["title"] == "Create “olga” as platform staff"
+    assert not User.objects.filter(username="olga").exists()
+    staff.post(NEW, dict(asked.context["repeated"]))
+    assert User.objects.get(username="olga").is_staff
 
 
 def test_the_last_owner_of_a_tenant_cannot_be_deactivated(staff: Client, cast: Cast) -> None:

@@ -150,7 +150,9 @@ def test_calls_of_a_service_account_are_recorded_under_its_name(
     owner.goto(f"{TENANT}tokens/")
 
     owner.goto(f"{TENANT}service-accounts/")
-    owner.get_by_role("button", name="Disable nightly").click()
+    owner.get_by_role("link", name="Disable nightly").click()
+    expect(owner.locator("#main")).to_contain_text("Its tokens will work again once it is enabled.")
+    owner.get_by_role("button", name="Disable the service account “nightly”").click()
     expect(owner.get_by_role("row", name="nightly")).to_contain_text("disabled")
     assert ask(server.url, token, "tools/call", **call)[0] == 401
     owner.get_by_role("button", name="Enable nightly").click()
