@@ -107,7 +107,7 @@ def test_texts_of_input_requests_are_for_auditors_and_recorded(
     assert [(row["tool"], row["state"], "answer" in row) for row in rows] == [
         ("a", "decline", False)
     ]
-    assert end["end"]["questions"] == 1
+    assert end["end"]["input_requests"] == 1
     for client in (clients.owner, clients.operator, clients.staff):
         assert client.get(f"{REQUESTS}?texts=true").status_code == 403
     assert not Entry.objects.filter(facts__texts=True).exists()

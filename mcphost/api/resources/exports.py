@@ -1,6 +1,6 @@
-"""Exports: filtered lists of calls, input requests and entries of the audit log as files, in CSV or JSON Lines, as `Accept` says.
+"""Exports: filtered lists of calls, input requests and audit entries as files, in CSV or JSON Lines.
 
-A file is bounded. Its last line says how many rows it has, whether they are all, and the cursor of the next file.
+`Accept` decides which. A file is bounded. Its last line says how many rows it has, whether they are all, and the cursor of the next file.
 Each file is recorded in the audit log before it is sent.
 """
 
@@ -41,8 +41,12 @@ from mcphost.listings.input_requests import (
 from mcphost.tenants.access import require
 from mcphost.tenants.roles import Permission
 
-_ROWS: Final[Any] = Field(MAX_ROWS, ge=1, le=MAX_ROWS, description="Most rows of the file.")
-_CURSOR: Final[Any] = Field("", max_length=2000, description="`next` of the last line before.")
+_ROWS: Final[Any] = Field(
+    MAX_ROWS, ge=1, le=MAX_ROWS, description="Maximum number of rows in the file."
+)
+_CURSOR: Final[Any] = Field(
+    "", max_length=2000, description="The `next` of the last line of the previous file."
+)
 _TENANT: Final[Any] = Field("", max_length=200, description="The slug of a tenant.")
 _TYPES: Final = tuple(MEDIA_TYPES.values())
 
@@ -237,20 +241,24 @@ def _entries(query: EntryQuery, tenants: frozenset[UUID] | None) -> ApiExport:
 
 def _input_requests(read: Callable[[UUID | None, int], Rows], *texts: str) -> ApiExport:
     columns = (*INPUT_REQUEST_COLUMNS, *texts)
-    return ApiExport("questions", "questions.exported", columns, read)
+    return ApiExport("input_requests", "questions.exported", columns, read)
 
 
 def _send(call: ApiCall, query: PagedQuery, export: ApiExport) -> HttpResponse:
     """Read the rows of a file, record the export, and send the file."""
-    form: str = call.request.accepted_renderer.format
+    file_format: str = call.request.accepted_renderer.format
     rows, after = read_rows(export.read, cursor_id(call), call.limit)
     tenant = None if call.url_tenant is None else call.url_tenant.pk
+    subject = export.action.partition(".")[0]
+    size = {"complete": after is None, "after": after and str(after)}
+    facts = {"format": file_format, **query.filters(), subject: len(rows), **size}
+    record(export.action, actor=call.actor, tenant=tenant, target=subject, facts=facts)
     counted = {export.noun: len(rows), "complete": after is None}
-    facts = {"format": form, **query.filters(), **counted, "after": after and str(after)}
-    record(export.action, actor=call.actor, tenant=tenant, target=export.noun, facts=facts)
-    end = end_line({**counted, "next": call.cursor(key_of_id(after))}, form)
-    text = "".join([*encoded_rows(export.columns, rows, form, head=True), end])
-    response = HttpResponse(text, content_type=f"{MEDIA_TYPES[form]}; charset=utf-8")
-    name = f"{export.noun}-{'all' if call.url_tenant is None else call.url_tenant.slug}.{form}"
+    end = end_line({**counted, "next": call.cursor(key_of_id(after))}, file_format)
+    text = "".join([*encoded_rows(export.columns, rows, file_format, head=True), end])
+    response = HttpResponse(text, content_type=f"{MEDIA_TYPES[file_format]}; charset=utf-8")
+    name = (
+        f"{export.noun}-{'all' if call.url_tenant is None else call.url_tenant.slug}.{file_format}"
+    )
     response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
     return response

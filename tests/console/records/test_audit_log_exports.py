@@ -14,7 +14,7 @@ from mcphost.audit.records import Actor
 from mcphost.audit.services import record
 from mcphost.console.records import exports
 from mcphost.listings.audit_log import ENTRY_COLUMNS
-from mcphost.protocol.eras import Era
+from mcphost.protocol.revisions import Era
 from mcphost.tenants.roles import Role
 from mcphost.tenants.services import set_member
 from tests.audit.recorded_calls import MINUTE, Story
