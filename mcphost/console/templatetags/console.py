@@ -14,6 +14,7 @@ from django.utils.safestring import SafeString
 from django.utils.timesince import timesince, timeuntil
 
 from mcphost.console.invisible_characters import code_points, with_code_points
+from mcphost.identity.selectors import TokenListing
 
 register = template.Library()
 MAX_NAMED = 20
@@ -370,7 +371,6 @@ _KINDS: Mapping[str, str] = {
     "text": "text",
     "python": "Python function",
 }
-_SERVICE_ACCOUNT = "service account "
 
 
 @register.filter
@@ -380,15 +380,15 @@ def kind_words(kind: str) -> str:
 
 
 @register.filter
-def owner_name(owner: str) -> str | SafeString:
+def owner(token: TokenListing) -> str | SafeString:
     """The owner of a token; a service account with an icon instead of its words."""
-    if not owner.startswith(_SERVICE_ACCOUNT):
-        return owner
+    if token.user_id is not None:
+        return token.owner
     return format_html(
         '<span class="c-owner" title="{0}"><span class="material-symbols-outlined" aria-hidden="true">'
         'smart_toy</span><span class="c-unseen">service account </span><code>{1}</code></span>',
-        owner,
-        owner.removeprefix(_SERVICE_ACCOUNT),
+        token.owner,
+        token.owner_name,
     )
 
 

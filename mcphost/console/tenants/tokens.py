@@ -299,10 +299,8 @@ def _old_token(token: TokenListing) -> str:
 
 def _owner(token: TokenListing) -> str:
     """Name the owner within a sentence."""
-    if token.user_id is not None:
-        return f"`{token.owner}`"
-    words, _, name = token.owner.rpartition(" ")
-    return f"the {words} `{name}`"
+    name = f"`{token.owner_name}`"
+    return f"the service account {name}" if token.user_id is None else name
 
 
 def _day(moment: datetime | None) -> str:
