@@ -204,6 +204,18 @@ def test_an_owner_destroys_the_salt_by_typing_the_slug(cast: Cast, owner: Client
     assert Entry.objects.filter(action="salt.destroyed").count() == 1
 
 
+def test_only_those_who_may_replace_a_compromised_key_are_led_to_the_keys(
+    cast: Cast, owner: Client, staff: Client
+) -> None:
+    ensure_tenant(cast.acme.id)
+    assert 'replace the compromised key under <a href="/admin/keys/">Keys</a>' in text(
+        staff.get(SALT)
+    )
+    page = text(owner.get(SALT))
+    assert "ask platform staff to replace the compromised key instead" in page
+    assert KEYS not in page
+
+
 def test_counts_that_are_zero_are_left_out() -> None:
     assert str(key_effects.UnderKey(5, 0, 2)) == "5 waiting calls and 2 tasks"
     assert str(key_effects.UnderKey(1, 1, 1)) == "1 waiting call, 1 open session and 1 task"

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 
 from django import template
 from django.utils import timezone
-from django.utils.html import conditional_escape, format_html, format_html_join
+from django.utils.html import conditional_escape, escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.timesince import timesince, timeuntil
 
@@ -200,8 +200,19 @@ _CODE = re.compile(r"`([^`]+)`")
 
 @register.filter
 def coded(text: object) -> SafeString:
-    """A text with what stands between backticks as `<code>`."""
-    return SafeString(_CODE.sub(r"<code>\1</code>", conditional_escape(str(text))))
+    """A text with what stands between backticks as `<code>`; a formatted sentence as it is."""
+    shown = str(text)  # of a formatted sentence, and of a message that is one, still a SafeString
+    if isinstance(shown, SafeString):
+        return shown
+    return SafeString(_CODE.sub(r"<code>\1</code>", escape(shown)))
+
+
+def format_sentence(text: str, *values: object) -> SafeString:
+    """Return a text as `coded`, with values in place of each `{}`: their own backticks are shown.
+
+    For names that people choose freely, such as a tenant's title, and for links within a sentence.
+    """
+    return format_html(coded(text), *values)
 
 
 @register.filter
