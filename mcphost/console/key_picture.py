@@ -1,7 +1,7 @@
 """A picture of the key ring over time: a row for each key, a bar for each phase of its life.
 
-What is still to come of a phase is a bar of its own. All positions are percentages, so that the picture fits any width while its texts keep their size. The table on
-the same page has the same facts.
+What is still to come of a phase is a bar of its own. All positions are percentages, so that the picture fits any
+width while its texts keep their size. The table on the same page has the same facts.
 """
 
 from collections.abc import Callable, Iterator, Sequence
