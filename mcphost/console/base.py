@@ -19,12 +19,15 @@ from django.http import HttpRequest, HttpResponseBase, QueryDict
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.datastructures import MultiValueDict
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
 from mcphost.audit.records import Actor
 from mcphost.console import navigation, return_links
 from mcphost.console.purposes import PURPOSES
 from mcphost.console.signin import may_enter
 from mcphost.console.site import site
+from mcphost.console.templatetags.console import format_sentence
 from mcphost.identity.oauth.addresses import public_url
 from mcphost.tenants.access import permissions, require, tenant_for, visible_tenants
 from mcphost.tenants.errors import InvalidError, UnknownTenantError
@@ -216,6 +219,26 @@ def refuse(request: SignedInRequest, slug: str = "") -> TemplateResponse:
 def page_of(tenant: Tenant, name: str, title: str) -> Crumb:
     """Return the breadcrumb of one of a tenant's pages."""
     return Crumb(title, reverse(f"admin:{name}", args=[tenant.slug]))
+
+
+def blocked_by(
+    pages: Sequence[tuple[str, str]], singular: str, plural: str, *values: object
+) -> dict[str, Any]:
+    """Return what a confirmation page shows instead of its button; nothing without `pages`.
+
+    `pages` are the titles and URLs of what has to be changed before. A single one is a link in the
+    sentence `singular`, after the other `values`; several are a list below `plural`.
+    """
+    if not pages:
+        return {}
+    if len(pages) == 1:
+        return {"blocked": format_sentence(singular, *values, link_to(*pages[0]))}
+    return {"blocked": plural.format(*values), "blockers": pages}
+
+
+def link_to(title: str, url: str) -> SafeString:
+    """Return a link for a formatted sentence."""
+    return format_html('<a href="{}">{}</a>', url, title)
 
 
 def actor(request: SignedInRequest) -> Actor:

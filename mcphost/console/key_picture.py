@@ -1,15 +1,16 @@
 """A picture of the key ring over time: a row for each key, a bar for each phase of its life.
 
-All positions are percentages, so that the picture fits any width while its texts keep their size. The table on
-the same page has the same facts.
+What is still to come of a phase is a bar of its own. All positions are percentages, so that the picture fits any
+width while its texts keep their size. The table on the same page has the same facts.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from mcphost.console.dashboards.scales import times
 from mcphost.vault.listing import KeyPhase, KeyRow
+from mcphost.vault.states import KeyState
 
 MAX_KEYS = 8
 """Keys shown: the newest."""
@@ -23,12 +24,13 @@ _EDGE = 0.04
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A phase: its state, position and size in the picture, and its times."""
+    """A phase, or the part of it that is past or planned: its position and size in the picture."""
 
     phase: KeyPhase
     x: str
     y: int
     width: str
+    planned: bool = False
     height: int = BAR
 
 
@@ -61,6 +63,26 @@ class Picture:
     ticks: Sequence[Tick]
     now: str
 
+    @property
+    def states(self) -> Sequence[KeyState]:
+        """The states that have bars, in the order of a key's life."""
+        drawn = {bar.phase.state for bar in self._bars}
+        return [state for state in KeyState if state in drawn]
+
+    @property
+    def planned(self) -> KeyState | None:
+        """The state of the first bar in the future."""
+        return next((bar.phase.state for bar in self._bars if bar.planned), None)
+
+    @property
+    def has_uses(self) -> bool:
+        """Whether it shows the last use of a key."""
+        return any(line.used for line in self.lines)
+
+    @property
+    def _bars(self) -> Sequence[Bar]:
+        return [bar for line in self.lines for bar in line.bars]
+
 
 def draw(keys: Sequence[KeyRow], now: datetime) -> Picture | None:
     """Return the picture of the newest keys; None if there are none."""
@@ -78,7 +100,7 @@ def draw(keys: Sequence[KeyRow], now: datetime) -> Picture | None:
         KeyLine(
             key,
             index * ROW + ROW // 2,
-            [_bar(phase, index, share, now) for phase in key.phases],
+            list(_bars(key, index, share, now)),
             "" if key.last_used_at is None else _percent(share(key.last_used_at)),
         )
         for index, key in enumerate(shown)
@@ -86,11 +108,30 @@ def draw(keys: Sequence[KeyRow], now: datetime) -> Picture | None:
     return Picture(len(shown) * ROW, lines, _ticks(start, end), _percent(share(now)))
 
 
-def _bar(phase: KeyPhase, index: int, share: Callable[[datetime], float], now: datetime) -> Bar:
-    width = max(MIN_WIDTH, share(phase.end) - share(phase.start))
-    latest_end = share(now) if phase.end <= now else 100
-    bar_start = max(0, min(share(phase.start), latest_end - width))
-    return Bar(phase, _percent(bar_start), index * ROW + (ROW - BAR) // 2, _percent(width))
+def _bars(
+    key: KeyRow, index: int, share: Callable[[datetime], float], now: datetime
+) -> Iterator[Bar]:
+    y, present = index * ROW + (ROW - BAR) // 2, share(now)
+    for phase in key.phases:
+        start, end = share(phase.start), share(phase.end)
+        if (
+            phase.state is KeyState.STANDBY
+            and phase is not key.phases[-1]
+            and end - start < MIN_WIDTH
+        ):
+            continue  # the seconds before a key seals: the bar of its next phase would hide it
+        if end - present < MIN_WIDTH:
+            yield Bar(phase, *_extent(start, end, present if end <= present else 100, y))
+            continue
+        if start < present:
+            yield Bar(phase, *_extent(start, present, present, y))
+        yield Bar(phase, *_extent(max(start, present), end, 100, y), planned=True)
+
+
+def _extent(start: float, end: float, latest_end: float, y: int) -> tuple[str, int, str]:
+    """Return position and width of a bar that is wide enough to be seen."""
+    width = max(MIN_WIDTH, end - start)
+    return _percent(max(0, min(start, latest_end - width))), y, _percent(width)
 
 
 def _ticks(start: datetime, end: datetime) -> Sequence[Tick]:

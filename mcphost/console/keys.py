@@ -8,11 +8,13 @@ from contextlib import suppress
 from typing import Any
 
 from django.contrib import messages
+from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.http import Http404, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
 from mcphost.console import key_effects, key_picture
@@ -21,6 +23,7 @@ from mcphost.console.base import (
     SignedInRequest,
     actor,
     form_input,
+    link_to,
     of_platform,
     of_tenant,
     page_of,
@@ -30,8 +33,10 @@ from mcphost.console.base import (
 from mcphost.console.forms import forms
 from mcphost.console.key_effects import LINKS, UnderKey, known_by
 from mcphost.console.return_links import named_list_url
+from mcphost.console.templatetags.console import format_sentence
 from mcphost.console.tenants.tenants import CloseForm
 from mcphost.serving.process import status
+from mcphost.tenants.access import allowed
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 from mcphost.vault import lifecycle, listing, selectors
@@ -268,10 +273,11 @@ def salt(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
         verb=title,
         back=back.url,
         final=True,
-        explanation=(
+        explanation=format_sentence(
             "Clients hold sealed data between two requests, and the tenant's salt is needed to open it. Destroy the "
-            "salt only if that data must become unreadable for good. If a key may have leaked, ask platform staff to "
-            "replace the compromised key instead; to shut the tenant down, close it."
+            "salt only if that data must become unreadable for good. If a key may have leaked, {} instead; to shut "
+            "the tenant down, close it.",
+            _replacement(request.user),
         ),
         points=(
             f"{_will_be_lost(under)} {LINKS}",
@@ -282,6 +288,14 @@ def salt(request: SignedInRequest, tenant: Tenant) -> HttpResponseBase:
             "Tokens will keep working for everything else. Calls and the audit log will stay readable.",
         ),
     )
+
+
+def _replacement(user: User) -> SafeString | str:
+    if allowed(user, None, Permission.MANAGE_KEYS):
+        return format_sentence(
+            "replace the compromised key under {}", link_to("Keys", reverse("admin:keys"))
+        )
+    return "ask platform staff to replace the compromised key"
 
 
 def _confirmed(

@@ -76,14 +76,15 @@ OwnerState = Literal["live", "disabled", "orphaned"]
 
 @dataclass(frozen=True, slots=True)
 class TokenListing:
-    """A token as shown to users. `owner` names a user, or a service account as such: then without
-    a `user_id`."""
+    """A token as shown to users. `owner_name` is the name of a user, or of a service account: then without
+    a `user_id`. `owner` says in words which of the two it is."""
 
     id: str
     name: str
     tenant: UUID
     slug: str
     owner: str
+    owner_name: str
     user_id: int | None
     issued_by: str
     without_consent: bool
@@ -555,8 +556,12 @@ def _holds(row: Token, scope: str) -> bool:
 
 
 def _owner(row: Token) -> str:
+    return _owner_name(row) if row.service_account is None else str(row.service_account)
+
+
+def _owner_name(row: Token) -> str:
     if row.service_account is not None:
-        return str(row.service_account)
+        return row.service_account.name
     assert row.owner is not None
     return row.owner.get_username()
 
@@ -578,6 +583,7 @@ def _listings(rows: Iterable[Token]) -> tuple[TokenListing, ...]:
             tenant=row.tenant_id,
             slug=row.tenant.slug,
             owner=_owner(row),
+            owner_name=_owner_name(row),
             user_id=row.owner_id,
             issued_by=row.issued_by or UNKNOWN_ISSUER,
             without_consent=row.without_consent,

@@ -88,6 +88,9 @@ def test_every_key_is_shown_with_its_state_and_calls_in_flight(staff: Client, ol
     for word in (old, "k1", "k2", "k3", "active", "retiring", "retired", "destroyed"):
         assert word in page
     assert ">7 calls<" in page
+    assert "links that were already sent are not stored, and so not counted" in page
+    assert page.count(">none counted<") == 1  # of the active key
+    assert page.count(">nothing<") == 2  # of those that open nothing
     assert f"{KEYS}k1/retire/" in page
     assert f"{KEYS}k2/destroy/" in page
     assert f"{KEYS}{old}/" not in page
@@ -119,7 +122,7 @@ def test_declaring_a_compromise_first_shows_the_losses(staff: Client, old: str) 
     assert states() == {old: "active"}
     assert "2 waiting calls will be lost." in page
     keys_page = text(staff.get(KEYS))
-    assert "refused: 2 waiting calls would be lost.</p>" in keys_page
+    assert "refused: 2 waiting calls would be lost. Links that were" in keys_page
     assert keys_page.index("compromised/") > keys_page.index(f'id="key-{old}"')
     for typed in ("", "2", "another"):
         wrong = {**bound(staff.get(f"{KEYS}compromised/")), "key": typed}
@@ -204,6 +207,18 @@ def test_an_owner_destroys_the_salt_by_typing_the_slug(cast: Cast, owner: Client
     assert Entry.objects.filter(action="salt.destroyed").count() == 1
 
 
+def test_only_those_who_may_replace_a_compromised_key_are_led_to_the_keys(
+    cast: Cast, owner: Client, staff: Client
+) -> None:
+    ensure_tenant(cast.acme.id)
+    assert 'replace the compromised key under <a href="/admin/keys/">Keys</a>' in text(
+        staff.get(SALT)
+    )
+    page = text(owner.get(SALT))
+    assert "ask platform staff to replace the compromised key instead" in page
+    assert KEYS not in page
+
+
 def test_counts_that_are_zero_are_left_out() -> None:
     assert str(key_effects.UnderKey(5, 0, 2)) == "5 waiting calls and 2 tasks"
     assert str(key_effects.UnderKey(1, 1, 1)) == "1 waiting call, 1 open session and 1 task"
@@ -227,7 +242,8 @@ def test_sessions_and_tasks_are_counted_under_the_key_that_sealed_them(
     assert {known.processes for _, _, _, known in staff.get(KEYS).context["keys"]} == {1}
     assert (under[old].sessions, under[old].tasks) == (1, 1)
     assert (under[new.id].sessions, under[new.id].tasks) == (0, 1)
-    assert "<span>1 session</span><br><span>1 task</span>" in text(staff.get(KEYS))
+    one_of_each = '<span class="c-nowrap">1 session,</span> <span class="c-nowrap">1 task</span>'
+    assert one_of_each in text(staff.get(KEYS))
     assert key_effects.under_key_of_tenant(cast.acme.id, timezone.now()) == key_effects.UnderKey(
         0, 1, 1
     )
@@ -257,9 +273,7 @@ def test_housekeeping_writes_the_last_use_of_a_key(staff: Client, cast: Cast) ->
 
 
 def test_the_bar_of_the_active_key_ends_at_the_present(staff: Client, old: str) -> None:
-    first = RingKey.objects.get(pk=old)
-    first.created_at = first.activated_at = timezone.now() - timedelta(days=30)
-    first.save()
+    have_lived(old, timedelta(days=30))
     have_waited(rotate(Actor.system()))
     run_due_transitions()
     picture = staff.get(KEYS).context["picture"]
@@ -269,6 +283,46 @@ def test_the_bar_of_the_active_key_ends_at_the_present(staff: Client, old: str) 
     assert active.width == "0.500%"
     end = float(active.x.removesuffix("%")) + float(active.width.removesuffix("%"))
     assert end == pytest.approx(float(picture.now.removesuffix("%")), abs=0.01)
+
+
+def legend(page: Any) -> list[str]:
+    """Return what the picture explains."""
+    (items,) = re.findall(r'<ul class="c-key">(.*?)</ul>', text(page))
+    return re.findall(r"</svg>([^<]*)</li>", items)
+
+
+def test_the_rest_of_a_key_that_retires_later_is_drawn_as_planned(staff: Client, old: str) -> None:
+    have_lived(old, timedelta(days=30))
+    assert legend(staff.get(KEYS)) == ["active: seals and opens", "now"]
+    have_waited(rotate(Actor.system()))
+    run_due_transitions()
+    RingKey.objects.filter(pk=old).update(state_since=timezone.now() - timedelta(days=2))
+    RingKey.objects.exclude(pk=old).update(activated_at=timezone.now() - timedelta(days=2))
+    page = staff.get(KEYS)
+    (line,) = (line for line in page.context["picture"].lines if line.key.id == old)
+    bars = [(bar.phase.state, bar.planned) for bar in line.bars]
+    retiring = KeyState.RETIRING
+    assert bars == [(KeyState.ACTIVE, False), (retiring, False), (retiring, True)]
+    _, past, planned = ((float(bar.x[:-1]), float(bar.width[:-1])) for bar in line.bars)
+    now = float(page.context["picture"].now[:-1])
+    assert past[0] + past[1] == pytest.approx(now, abs=0.01)
+    assert planned == pytest.approx((now, 100 - now), abs=0.01)
+    assert legend(page) == ["active: seals and opens", "retiring: opens", "planned", "now"]
+    assert text(page).count(", as planned</title>") == 2  # of both parts
+
+
+def test_a_key_on_standby_is_drawn_as_long_as_it_does_not_seal(staff: Client, old: str) -> None:
+    have_lived(old, timedelta(days=30))
+    have_waited(rotate(Actor.system()))
+    assert legend(staff.get(KEYS))[0] == "standby"
+    run_due_transitions()
+    assert "standby" not in legend(staff.get(KEYS))
+
+
+def have_lived(key: str, by: timedelta) -> None:
+    """Let a key be active since then."""
+    since = timezone.now() - by
+    RingKey.objects.filter(pk=key).update(created_at=since, activated_at=since)
 
 
 def test_a_confirmed_rotation_does_not_run_the_queries_of_its_page(

@@ -24,11 +24,10 @@ PROGRAMS: Final = "client_programs.py"
 """Its texts are programs."""
 HTTP: Final = {
     "templates/api/reference.html": {"Response", "Responses"},
-    "templates/console/primitives/primitive_form.html": {"Response"},
     "mcphost/console/primitives/played_clients.py": {"elicitation"},
     "templates/console/forms/part_http.html": {"Response"},
     "templates/console/primitives/primitive.html": {"response"},
-    "mcphost/console/forms/http_part.py": {"response"},
+    "mcphost/console/forms/http_part.py": {"Response", "response"},
     "mcphost/console/forms/kind_forms.py": {"response"},
     "mcphost/console/primitives/definitions.py": {"Response"},
     "mcphost/console/primitives/imports.py": {"responds"},

@@ -6,7 +6,14 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from mcphost.console.templatetags.console import ended_worker, fact_pairs, nearly, when
+from mcphost.console.templatetags.console import (
+    coded,
+    ended_worker,
+    fact_pairs,
+    format_sentence,
+    nearly,
+    when,
+)
 from mcphost.console.templatetags.questions import (
     delivered,
     delivery,
@@ -84,3 +91,9 @@ def test_a_saved_filter_is_named_by_its_labels() -> None:
     assert fact_pairs(facts) == [
         ("filter", "Target resolve_ticket, Caller mara, Outcome error"),
     ]
+
+
+def test_backticks_make_code_in_a_sentence_and_are_text_in_its_values() -> None:
+    shown = format_sentence("The key `{}` of “{}”, “{}”", "k1", "a `b` <c>", coded("`d`"))
+    expected = "The key <code>k1</code> of “a `b` &lt;c&gt;”, “<code>d</code>”"
+    assert shown == coded(shown) == expected

@@ -201,7 +201,7 @@ def tiles(total: CallNumbers, before: Earlier | None, scope: Scope) -> Iterator[
     slow = f"p95 {people_took(total.p95_answer_ms)}"
     has_answers = total.p95_answer_ms is not None
     yield Tile(
-        "Time to answer",
+        "Time to answer p50",
         people_took(total.p50_answer_ms),
         slow if has_answers else "no answers",
         url=scope.questions(int(has_answers), state=RESPONDED),

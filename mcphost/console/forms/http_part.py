@@ -63,6 +63,15 @@ class HttpPart(FormPart):
     """An HTTP request. `secrets` are the names of the tenant's secrets."""
 
     template = "forms/part_http.html"
+    sections = (
+        ("request", "Request"),
+        ("arguments", "Arguments"),
+        ("questions", "Questions"),
+        ("preview", "Preview"),
+        ("response", "Response"),
+        ("attempts", "Attempts"),
+        ("hints", "Hints"),
+    )
 
     method = forms.select("Method", choices=[(http_method, http_method) for http_method in METHODS])
     url = forms.text(

@@ -26,10 +26,16 @@ MAX_BYTES = 1024 * 1024
 
 
 class Part(Protocol):
-    """One part. `template` renders it; `config` returns the configuration, once it is valid."""
+    """One part. `template` renders it; `config` returns the configuration, once it is valid.
+
+    `sections` are the anchors and titles of its headings.
+    """
 
     @property
     def template(self) -> str: ...
+
+    @property
+    def sections(self) -> forms.Choices: ...
 
     def is_valid(self) -> bool: ...
 
@@ -74,6 +80,7 @@ class FunctionPart(FormPart):
     """A Python function, chosen from those granted to the tenant (`functions`)."""
 
     template = "forms/part_function.html"
+    sections = (("function", "Function"),)
 
     function = forms.select("Function", "The code that runs. Platform staff grant functions.")
 
@@ -96,6 +103,7 @@ class PromptPart:
     """Arguments and messages."""
 
     template = "forms/part_prompt.html"
+    sections = (("arguments", "Arguments"), ("messages", "Messages"))
 
     def __init__(self, sent: FormInput, before: Mapping[str, Any]) -> None:
         messages = before.get("messages", ())
@@ -158,6 +166,7 @@ class ResourcePart(FormPart, FileForm):
     """A text, or a file."""
 
     template = "forms/part_resource.html"
+    sections = (("content-part", "Content"),)
 
     uri = forms.text("URI", _URI_HINT, inputmode="url", spellcheck="false")
     holds = forms.select("Type", choices=(("text", "Text"), ("file", "File")))
@@ -211,6 +220,7 @@ class TemplatePart(FormPart):
     """A text with placeholders for the variables of its URI."""
 
     template = "forms/part_template.html"
+    sections = (("content-part", "Content"),)
 
     uri = forms.text("URI template", _TEMPLATE_HINT, inputmode="url", spellcheck="false")
     text = forms.lines(

@@ -14,6 +14,7 @@ class SchemaPart(ArgumentsForm):
     """A configuration, with a field for each property of its schema."""
 
     template = "forms/part_schema.html"
+    sections = (("configuration", "Configuration"),)
 
     def __init__(
         self, sent: FormInput, before: Mapping[str, Any], schema: Mapping[str, Any]

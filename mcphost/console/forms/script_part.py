@@ -39,6 +39,7 @@ class ScriptPart(FormPart):
     """A script. `secrets` are the names of the tenant's secrets."""
 
     template = "forms/part_script.html"
+    sections = (("script", "Script"), ("hints", "Hints"))
 
     code = forms.lines(
         "Code",

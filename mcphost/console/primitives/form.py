@@ -24,6 +24,7 @@ from mcphost.console.forms.prompts import plain
 from mcphost.console.forms.script_part import ScriptPart
 from mcphost.console.primitive_words import Words
 from mcphost.console.templatetags.console import lasted
+from mcphost.kinds.primitive_types import PrimitiveType
 
 _SCOPES_HINT = (
     "Scopes that a caller's token needs besides mcp:list and mcp:call, such as mcp:payroll, "
@@ -125,6 +126,14 @@ class PrimitiveForm(forms.ConsoleForm):
     def function_first(self) -> bool:
         """Whether the kind's part comes before the name, because the function suggests a name."""
         return self.kind == PYTHON
+
+    @property
+    def sections(self) -> forms.Choices:
+        """The anchors and titles of what the page has, in its order."""
+        name, own = ("name", "Name"), self.part.sections
+        first = (*own, name) if self.function_first else (name, *own)
+        trial = (("try", "Trial"),) if self._words.primitive_type is PrimitiveType.TOOL else ()
+        return (*first, ("access", "Access"), ("version", "Version"), *trial)
 
     @property
     def part_template(self) -> str:

@@ -25,6 +25,7 @@ from mcphost.console.base import (
 )
 from mcphost.console.primitive_words import WORDS
 from mcphost.console.return_links import is_changed, named_list_url
+from mcphost.console.templatetags.console import format_sentence
 from mcphost.kinds.primitive_types import PrimitiveType
 from mcphost.tenants.access import allowed
 from mcphost.tenants.models import Tenant
@@ -142,12 +143,12 @@ def _confirm_revocation(
         f"Revoke {named}",
         page_of(tenant, "functions", "Python functions"),
         points=(
-            f"{tenant.title} will no longer be allowed to use {_first_names(references)}.",
-            (
-                f"Clients will no longer be able to use what runs this: {_first_names(uses)}."
-                if uses
-                else "Nothing in this tenant runs this."
+            format_sentence(
+                "{} will no longer be allowed to use {}.", tenant.title, _first_names(references)
             ),
+            f"Clients will no longer be able to use {_first_names(uses)}, which run{'s' * (len(uses) == 1)} this."
+            if uses
+            else "Nothing in this tenant runs this.",
             "Running calls will not be interrupted. To undo it, grant again.",
         ),
         back=back,

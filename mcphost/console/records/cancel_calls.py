@@ -27,6 +27,7 @@ from mcphost.console.base import (
 )
 from mcphost.console.forms import forms
 from mcphost.console.records.filters import page_cursor
+from mcphost.console.templatetags.console import format_sentence
 from mcphost.console.templatetags.questions import question_title
 from mcphost.listings.calls import with_task
 from mcphost.listings.input_requests import ListedInputRequest, listed_rows
@@ -195,9 +196,10 @@ def _consequences(tenant: Tenant, timeline: Timeline) -> Sequence[str]:
     answered = sum(bool(question.answers) for question in timeline.questions)
     caller = first.actor_label or first.actor_kind
     sentences = (
-        (
-            f"The call of {caller} is waiting for {f'an answer to {titles}' if titles else 'no answer now'}. It will "
-            "end without one, and later answers will be rejected."
+        format_sentence(
+            "The call of {} is waiting for {}. It will end without one, and later answers will be rejected.",
+            caller,
+            f"an answer to {titles}" if titles else "no answer now",
         ),
         how,
         "What the call has already done will stay done.",

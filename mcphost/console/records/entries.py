@@ -30,6 +30,7 @@ from mcphost.console.base import (
 )
 from mcphost.console.records.filters import RecordFilter, named_entries, tenants_of
 from mcphost.console.records.pills import OF_CHANGES, PRINCIPAL_LABELS, pills
+from mcphost.console.templatetags.console import format_sentence
 from mcphost.identity.selectors import token_names
 from mcphost.tenants.access import lock_open_tenant
 from mcphost.tenants.models import Tenant
@@ -170,9 +171,11 @@ def erase(request: SignedInRequest, tenant: Tenant, entry_id: UUID) -> HttpRespo
         back,
         final=True,
         points=(
-            (
-                f"{_CONTENTS.get(entry.action, _CONTENT)} of `{entry.target}`, recorded at "
-                f"{entry.at:%Y-%m-%d %H:%M:%S} UTC, will be erased from this server."
+            format_sentence(
+                "{} of `{}`, recorded at {} UTC, will be erased from this server.",
+                _CONTENTS.get(entry.action, _CONTENT),
+                entry.target,
+                f"{entry.at:%Y-%m-%d %H:%M:%S}",
             ),
             "No auditor will be able to read it, and no search will find it.",
             "The entry will stay, with its commitment: the keyed checksum that shows whether the content was changed.",

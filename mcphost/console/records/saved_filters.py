@@ -24,6 +24,7 @@ from mcphost.console.records import filter_store
 from mcphost.console.records.filter_store import FilterFields
 from mcphost.console.records.filters import RecordFilter
 from mcphost.console.records.pills import OF_CALLS, OF_QUESTIONS, QUESTION_LABELS, pills
+from mcphost.console.templatetags.console import format_sentence
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
 
@@ -128,7 +129,7 @@ def _add(
             lambda: filter_store.save(user, tenant, fields, record_filter.query, listing)
         )
         if made is not None:
-            messages.success(request, f"Saved as “{made.name}”.")
+            messages.success(request, format_sentence("Saved as “{}”.", made.name))
             return redirect(f"{_url(listing, tenant)}?{made.query}")
     return _form(request, tenant, (listing, record_filter), form)
 
@@ -143,7 +144,7 @@ def _edit(
     if request.method == "POST" and "_delete" in request.POST:
         if not filter_store.delete(request.user, filter_id):
             raise Http404
-        messages.success(request, f"The filter “{saved.name}” is deleted.")
+        messages.success(request, format_sentence("The filter “{}” is deleted.", saved.name))
         return redirect(_url(listing, tenant))
     initial = {"name": saved.name, "shared": saved.shared}
     form = SavedFilterForm(*form_input(request), initial=initial)

@@ -33,6 +33,7 @@ from mcphost.console.base import (
 from mcphost.console.records.calls import picture_of
 from mcphost.console.records.cancel_calls import CancelForm
 from mcphost.console.records.filters import page_cursor
+from mcphost.console.templatetags.console import format_sentence
 from mcphost.console.templatetags.questions import question_title
 from mcphost.feed import nodes
 from mcphost.kinds.primitive_types import PrimitiveType
@@ -192,9 +193,13 @@ def _described(task: ListedTask) -> str:
     caller = audit.callers([task.call]).get(task.call) or "an unknown caller"
     keys = ", ".join(f"“{question_title(question.key)}”" for question in task.open)
     waiting = f" and waits for an answer to {keys}" if keys else ""
-    return (
-        f"This task of `{task.tool}` was started by {caller} at {task.created_at:%Y-%m-%d %H:%M:%S} UTC. "
-        f"It is in round {task.round}{waiting}."
+    return format_sentence(
+        "This task of `{}` was started by {} at {} UTC. It is in round {}{}.",
+        task.tool,
+        caller,
+        f"{task.created_at:%Y-%m-%d %H:%M:%S}",
+        task.round,
+        waiting,
     )
 
 

@@ -9,11 +9,12 @@ from urllib.parse import parse_qsl
 
 from django import template
 from django.utils import timezone
-from django.utils.html import conditional_escape, format_html, format_html_join
+from django.utils.html import conditional_escape, escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.timesince import timesince, timeuntil
 
 from mcphost.console.invisible_characters import code_points, with_code_points
+from mcphost.identity.selectors import TokenListing
 
 register = template.Library()
 MAX_NAMED = 20
@@ -199,8 +200,19 @@ _CODE = re.compile(r"`([^`]+)`")
 
 @register.filter
 def coded(text: object) -> SafeString:
-    """A text with what stands between backticks as `<code>`."""
-    return SafeString(_CODE.sub(r"<code>\1</code>", conditional_escape(str(text))))
+    """A text with what stands between backticks as `<code>`; a formatted sentence as it is."""
+    shown = str(text)  # of a formatted sentence, and of a message that is one, still a SafeString
+    if isinstance(shown, SafeString):
+        return shown
+    return SafeString(_CODE.sub(r"<code>\1</code>", escape(shown)))
+
+
+def format_sentence(text: str, *values: object) -> SafeString:
+    """Return a text as `coded`, with values in place of each `{}`: their own backticks are shown.
+
+    For names that people choose freely, such as a tenant's title, and for links within a sentence.
+    """
+    return format_html(coded(text), *values)
 
 
 @register.filter
@@ -370,7 +382,6 @@ _KINDS: Mapping[str, str] = {
     "text": "text",
     "python": "Python function",
 }
-_SERVICE_ACCOUNT = "service account "
 
 
 @register.filter
@@ -380,15 +391,15 @@ def kind_words(kind: str) -> str:
 
 
 @register.filter
-def owner_name(owner: str) -> str | SafeString:
+def owner(token: TokenListing) -> str | SafeString:
     """The owner of a token; a service account with an icon instead of its words."""
-    if not owner.startswith(_SERVICE_ACCOUNT):
-        return owner
+    if token.user_id is not None:
+        return token.owner
     return format_html(
         '<span class="c-owner" title="{0}"><span class="material-symbols-outlined" aria-hidden="true">'
         'smart_toy</span><span class="c-unseen">service account </span><code>{1}</code></span>',
-        owner,
-        owner.removeprefix(_SERVICE_ACCOUNT),
+        token.owner,
+        token.owner_name,
     )
 
 

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_safe
 
 from mcphost.console.base import Crumb, SignedInRequest, actor, of_tenant, query_text, show
 from mcphost.console.forms import forms
+from mcphost.console.templatetags.console import format_sentence
 from mcphost.console.tenants.tokens import scope_meanings
 from mcphost.identity.oauth import connections
 from mcphost.identity.oauth.connections import ConnectionListing
@@ -69,7 +70,8 @@ def disconnect(request: SignedInRequest, tenant: Tenant, connection_id: UUID) ->
     page = Crumb("Connected apps", reverse("admin:connections", args=[tenant.slug]))
     if request.method == "POST":
         connections.end(tenant.pk, connection_id, actor=actor(request))
-        messages.success(request, f"“{connection.client}” of {connection.owner} is disconnected.")
+        done = format_sentence("“{}” of {} is disconnected.", connection.client, connection.owner)
+        messages.success(request, done)
         return redirect(page.url)
     return show(
         request,
@@ -77,7 +79,12 @@ def disconnect(request: SignedInRequest, tenant: Tenant, connection_id: UUID) ->
         disconnection(connection),
         page,
         points=(
-            f"“{connection.client}” will no longer be able to act for {connection.owner} in {tenant.title}.",
+            format_sentence(
+                "“{}” will no longer be able to act for {} in {}.",
+                connection.client,
+                connection.owner,
+                tenant.title,
+            ),
             *WHAT_ENDS,
             "To connect it again, the member will have to allow it again.",
         ),

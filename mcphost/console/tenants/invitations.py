@@ -13,6 +13,7 @@ from django.views.decorators.http import require_http_methods
 from mcphost.console.base import SignedInRequest, form_input, of_account, show
 from mcphost.console.doors import door, signed_in, unknown_link
 from mcphost.console.password_forms import SetUpForm
+from mcphost.console.templatetags.console import format_sentence
 from mcphost.console.tenants.members import ROLES
 from mcphost.tenants import invitations
 from mcphost.tenants.invitations import InvitationOffer, NewAccount
@@ -43,7 +44,9 @@ def _set_up(request: HttpRequest, link: str, offer: InvitationOffer) -> HttpResp
         account = NewAccount(submitted["password"], submitted["first_name"], submitted["last_name"])
         made = form.attempt(lambda: invitations.set_up(link, account, timezone.now()))
         if made is not None:
-            message = f"Your account is set up, and you are a member of {offer.title}."
+            message = format_sentence(
+                "Your account is set up, and you are a member of {}.", offer.title
+            )
             return signed_in(request, made, message)
         if not form.errors:
             return unknown_link(UNKNOWN)

@@ -1,7 +1,7 @@
 """Pages for the members of a tenant and its invitations."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
@@ -17,8 +17,10 @@ from mcphost.console.base import (
     CONFIRMED,
     SignedInRequest,
     actor,
+    blocked_by,
     confirm_form,
     form_input,
+    link_to,
     of_tenant,
     page_of,
     show,
@@ -27,6 +29,7 @@ from mcphost.console.base import (
 from mcphost.console.forms import forms
 from mcphost.console.forms.edits import Edit
 from mcphost.console.return_links import named_list_url
+from mcphost.console.templatetags.console import format_sentence
 from mcphost.console.tenants.tokens import asked_scopes
 from mcphost.identity import account_links, live_access
 from mcphost.identity.oauth.addresses import public_url
@@ -43,7 +46,6 @@ ROLES = (
     (Role.AUDITOR.value, "Auditor: reads calls, their payloads and the audit log"),
     (Role.MEMBER.value, "Member: only calls tools"),
 )
-OTHER_OWNER: Final = "First make another member an owner, or invite one:"
 INVITE = "invite"
 """The parameter that shows the form below the list."""
 LASTS = (("1", "in a day"), (str(invitations.DAYS), "in a week"), ("30", "in 30 days"))
@@ -237,7 +239,11 @@ def change(request: SignedInRequest, tenant: Tenant, user_id: int) -> HttpRespon
             f"Make “{name}” an owner",
             crumb,
             points=(
-                f"`{name}` will be able to change and close {tenant.title}, and to take the role of owner from you.",
+                format_sentence(
+                    "`{}` will be able to change and close {}, and to take the role of owner from you.",
+                    name,
+                    tenant.title,
+                ),
                 "Any other owner can change the role again. What was changed until then stays changed.",
             ),
             back=crumb.url,
@@ -310,31 +316,39 @@ def remove(request: SignedInRequest, tenant: Tenant, user_id: int) -> HttpRespon
         "confirm.html",
         f"The member “{name}” cannot be removed yet" if is_last else f"Remove the member “{name}”",
         page_of(tenant, "members", "Members"),
-        blocked=f"{name} is the last owner of {tenant.title}. {OTHER_OWNER}",
-        blockers=owner_pages([tenant]) if is_last else (),
+        **other_owner_first(f"{name} is", [tenant] if is_last else ()),
         points=()
         if is_last
         else (
-            f"{name} will lose the role of {role} in {tenant.title}.",
+            format_sentence("{} will lose the role of {} in {}.", name, role, tenant.title),
             *([ending] if access else ()),
             f"Calls and the audit log will keep the name. {name} needs a new invitation to return.",
-            "Service accounts will keep their tokens, including those that this member issued:",
+            format_sentence(
+                "Service accounts will keep {}, including those that this member issued.",
+                link_to("their tokens", reverse("admin:tokens", args=[tenant.slug])),
+            ),
         ),
-        links=()
-        if is_last
-        else [("Tokens of service accounts", reverse("admin:tokens", args=[tenant.slug]))],
         verb=f"Remove the member “{name}”",
         stay="Back" if is_last else "",
         back=reverse("admin:members", args=[tenant.slug]),
     )
 
 
-def owner_pages(tenants: Sequence[Tenant]) -> list[tuple[str, str]]:
-    """Return the pages on which tenants get another owner, with their titles."""
-    return [
-        (f"Members of {tenant.title}", reverse("admin:members", args=[tenant.slug]))
+def other_owner_first(subject: str, tenants: Sequence[Tenant]) -> dict[str, Any]:
+    """Return what a confirmation page shows to keep the last owner of tenants; nothing without any.
+
+    `subject` begins its sentence, such as “You are”.
+    """
+    pages = [
+        (f"the members of {tenant.title}", reverse("admin:members", args=[tenant.slug]))
         for tenant in tenants
     ]
+    return blocked_by(
+        pages,
+        "{} the last owner. First make another of {} an owner, or invite one.",
+        "{} the last owner of several tenants. In each, first make another member an owner, or invite one:",
+        subject,
+    )
 
 
 def _back(request: SignedInRequest, tenant: Tenant, row: str) -> HttpResponseBase:

@@ -13,7 +13,15 @@ from django.views.decorators.debug import sensitive_post_parameters, sensitive_v
 from django.views.decorators.http import require_safe
 
 from mcphost.catalogue.selectors import SecretUse, secret_uses
-from mcphost.console.base import SignedInRequest, actor, form_input, of_tenant, page_of, show
+from mcphost.console.base import (
+    SignedInRequest,
+    actor,
+    blocked_by,
+    form_input,
+    of_tenant,
+    page_of,
+    show,
+)
 from mcphost.console.forms import forms
 from mcphost.console.primitive_words import WORDS
 from mcphost.console.return_links import named_list_url
@@ -199,9 +207,9 @@ def delete(request: SignedInRequest, tenant: Tenant, secret_id: UUID) -> HttpRes
         messages.success(request, f"Secret {secret.name} is deleted.")
         return redirect("admin:secrets", tenant.slug)
     uses = secret_uses(tenant.pk).get(secret.name, ())
-    drafts = ", ".join(f"`{use.name}`" for use in uses if not use.published)
+    drafts = [f"`{use.name}`" for use in uses if not use.published]
     blockers = [
-        (f"{WORDS[use.primitive_type].singular.capitalize()} {use.name}", url)
+        (f"the {WORDS[use.primitive_type].singular} {use.name}", url)
         for use, url in _linked(tenant, uses)
         if use.published
     ]
@@ -214,15 +222,18 @@ def delete(request: SignedInRequest, tenant: Tenant, secret_id: UUID) -> HttpRes
         form=form,
         verb=title,
         back=reverse("admin:secrets", args=[tenant.slug]),
-        blocked="It is still in use. First disable these, or give them another secret:",
-        blockers=blockers,
+        **blocked_by(
+            blockers,
+            "It is still in use. First disable {}, or give it another secret.",
+            "It is still in use. First disable these, or give them another secret:",
+        ),
         stay="Back to secrets" if blockers else "",
         final=True,
         points=()
         if blockers
         else (
             "Its value cannot be restored. It will stay masked in responses for one more day, and then be erased.",
-            f"Not published, but still naming it: {drafts}." if drafts else "Nothing uses it.",
+            _named_by(drafts),
         ),
     )
 
@@ -250,6 +261,13 @@ def _from_now_on(tenant: Tenant, secret: SecretRow) -> str:
     names = ", ".join(f"`{use.name}`" for use in secret_uses(tenant.pk).get(secret.name, ()))
     used = f" Used by {names}." if names else " Nothing uses it yet."
     return f"{used} The old value stays masked in responses for one more day."
+
+
+def _named_by(drafts: Sequence[str]) -> str:
+    if not drafts:
+        return "Nothing uses it."
+    unpublished = "names it, but is" if len(drafts) == 1 else "name it, but are"
+    return f"{', '.join(drafts)} still {unpublished} not published."
 
 
 def _secret(tenant: Tenant, secret_id: UUID) -> SecretRow:

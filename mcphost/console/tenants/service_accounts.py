@@ -11,6 +11,7 @@ from django.views.decorators.http import require_POST, require_safe
 from mcphost.console.base import SignedInRequest, actor, form_input, of_tenant, page_of, show
 from mcphost.console.forms import forms
 from mcphost.console.return_links import named_list_url
+from mcphost.console.templatetags.console import format_sentence
 from mcphost.identity import service_accounts as services
 from mcphost.tenants.models import Tenant
 from mcphost.tenants.roles import Permission
@@ -83,7 +84,12 @@ def disable(request: SignedInRequest, tenant: Tenant, account_id: UUID) -> HttpR
         f"Disable the service account “{account.name}”",
         page_of(tenant, "service_accounts", TITLE),
         points=(
-            f"Programs that call {tenant.title} as `{account.name}` will stop working at once. {_last_use(account)}",
+            format_sentence(
+                "Programs that call {} as `{}` will stop working at once. {}",
+                tenant.title,
+                account.name,
+                _last_use(account),
+            ),
             "Its streams and calls in progress will end within seconds. Its tokens will work again once it is enabled.",
         ),
         verb=f"Disable the service account “{account.name}”",
@@ -116,7 +122,11 @@ def remove(request: SignedInRequest, tenant: Tenant, account_id: UUID) -> HttpRe
         page_of(tenant, "service_accounts", TITLE),
         final=True,
         points=(
-            f"Programs that call {tenant.title} as `{account.name}` will stop working at once.",
+            format_sentence(
+                "Programs that call {} as `{}` will stop working at once.",
+                tenant.title,
+                account.name,
+            ),
             f"{_tokens(account.live_tokens)} {_last_use(account)}",
             "The name will never be used again; calls and the audit log will keep it.",
         ),

@@ -11,6 +11,7 @@ from django.http import Http404, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
 from mcphost.audit.records import Actor
@@ -29,6 +30,7 @@ from mcphost.console.base import (
 )
 from mcphost.console.forms import forms
 from mcphost.console.return_links import list_url, list_with
+from mcphost.console.templatetags.console import format_sentence
 from mcphost.console.tenants import clients
 from mcphost.identity import selectors, service_accounts, services
 from mcphost.identity.oauth.addresses import public_url
@@ -279,11 +281,11 @@ def renew(request: SignedInRequest, tenant: Tenant, token_id: str) -> HttpRespon
     return renewal(request, token, Crumb("Tokens", token_url(tenant.slug, token_id)))
 
 
-def revocation(token: TokenListing, subject: str) -> Sequence[str]:
+def revocation(token: TokenListing, subject: SafeString) -> Sequence[str]:
     """Say what the revocation of a token ends, what stays, and when it was last used."""
     used = "never" if token.last_used_at is None else f"{token.last_used_at:%Y-%m-%d %H:%M} UTC"
     return (
-        f"{subject} will stop working immediately and permanently.",
+        format_sentence("{} will stop working immediately and permanently.", subject),
         "Its calls will stay in the record, and it will stay in the list as revoked.",
         f"Last used: {used}. Expires: {_day(token.expires_at)}.",
     )
@@ -297,12 +299,10 @@ def _old_token(token: TokenListing) -> str:
     return f"The old token will work until {_day(token.expires_at)}: replace it before then."
 
 
-def _owner(token: TokenListing) -> str:
+def _owner(token: TokenListing) -> SafeString:
     """Name the owner within a sentence."""
-    if token.user_id is not None:
-        return f"`{token.owner}`"
-    words, _, name = token.owner.rpartition(" ")
-    return f"the {words} `{name}`"
+    words = "the service account `{}`" if token.user_id is None else "`{}`"
+    return format_sentence(words, token.owner_name)
 
 
 def _day(moment: datetime | None) -> str:
@@ -322,7 +322,9 @@ def renewal(request: SignedInRequest, token: TokenListing, page: Crumb) -> HttpR
         page,
         form=form,
         points=(
-            f"You will get a new token of {_owner(token)}, with the same scopes and limits.",
+            format_sentence(
+                "You will get a new token of {}, with the same scopes and limits.", _owner(token)
+            ),
             "Calls in progress will go on under the new one.",
             _old_token(token),
         ),
@@ -342,7 +344,7 @@ def revoke(request: SignedInRequest, tenant: Tenant, token_id: str) -> HttpRespo
     if request.method == "POST":
         stolen = bool(request.POST.get("stolen"))
         services.revoke(tenant.pk, token_id, actor=actor(request), stolen=stolen)
-        messages.success(request, f"“{token.name}” is revoked.")
+        messages.success(request, format_sentence("“{}” is revoked.", token.name))
         return redirect(list_url(request, page.url, row=f"token-{token_id}", changed=token_id))
     return show(
         request,
@@ -351,7 +353,9 @@ def revoke(request: SignedInRequest, tenant: Tenant, token_id: str) -> HttpRespo
         page,
         form=RevocationForm() if selectors.has_line(token_id) else None,
         final=True,
-        points=revocation(token, f"The token “{token.name}” of {_owner(token)}"),
+        points=revocation(
+            token, format_sentence("The token “{}” of {}", token.name, _owner(token))
+        ),
         verb=f"Revoke the token “{token.name}”",
         back=page.url,
         at_row=f"token-{token_id}",

@@ -27,9 +27,10 @@ from mcphost.console.base import (
     show,
     show_refusal,
 )
+from mcphost.console.templatetags.console import format_sentence
 from mcphost.console.tenants import connection_log
 from mcphost.console.tenants.connections import WHAT_ENDS, disconnection, with_meanings
-from mcphost.console.tenants.members import OTHER_OWNER, owner_pages
+from mcphost.console.tenants.members import other_owner_first
 from mcphost.console.tenants.tokens import (
     RevocationForm,
     TokenForm,
@@ -144,7 +145,7 @@ def revoke(request: SignedInRequest, token_id: str) -> HttpResponseBase:
     if request.method == "POST":
         stolen = bool(request.POST.get("stolen"))
         services.revoke(token.tenant, token_id, actor=actor(request), stolen=stolen)
-        messages.success(request, f"“{token.name}” is revoked.")
+        messages.success(request, format_sentence("“{}” is revoked.", token.name))
         return redirect("admin:you")
     return show(
         request,
@@ -153,7 +154,9 @@ def revoke(request: SignedInRequest, token_id: str) -> HttpResponseBase:
         _here(),
         form=RevocationForm() if selectors.has_line(token_id) else None,
         final=True,
-        points=revocation(token, f"Your token “{token.name}” for {_title(token.tenant)}"),
+        points=revocation(
+            token, format_sentence("Your token “{}” for {}", token.name, _title(token.tenant))
+        ),
         verb=f"Revoke the token “{token.name}”",
         back=_here().url,
     )
@@ -166,7 +169,8 @@ def disconnect(request: SignedInRequest, connection_id: UUID) -> HttpResponseBas
         raise Http404
     if request.method == "POST":
         connections.end(connection.tenant, connection_id, actor=actor(request))
-        messages.success(request, f"“{connection.client}” is disconnected from {connection.slug}.")
+        done = format_sentence("“{}” is disconnected from {}.", connection.client, connection.slug)
+        messages.success(request, done)
         return redirect("admin:you")
     return show(
         request,
@@ -174,7 +178,11 @@ def disconnect(request: SignedInRequest, connection_id: UUID) -> HttpResponseBas
         disconnection(connection),
         _here(),
         points=(
-            f"“{connection.client}” will no longer be able to act as you in {_title(connection.tenant)}.",
+            format_sentence(
+                "“{}” will no longer be able to act as you in {}.",
+                connection.client,
+                _title(connection.tenant),
+            ),
             *WHAT_ENDS,
             "To connect it again, you will have to allow it again.",
         ),
@@ -190,7 +198,8 @@ def leave_tenant(request: SignedInRequest, slug: str) -> HttpResponseBase:
     if request.method == "POST":
         try:
             remove_member(tenant.pk, request.user, actor=actor(request))
-            messages.success(request, f"You no longer have a role in {tenant.title}.")
+            done = format_sentence("You no longer have a role in {}.", tenant.title)
+            messages.success(request, done)
         except InvalidError as refusal:
             show_refusal(request, refusal)
         return redirect("admin:you")
@@ -200,8 +209,7 @@ def leave_tenant(request: SignedInRequest, slug: str) -> HttpResponseBase:
         "confirm.html",
         f"You cannot leave “{tenant.title}” yet" if is_last else f"Leave “{tenant.title}”",
         _here(),
-        blocked=f"You are the last owner of {tenant.title}. {OTHER_OWNER}",
-        blockers=owner_pages([tenant]) if is_last else (),
+        **other_owner_first("You are", [tenant] if is_last else ()),
         points=() if is_last else _leaving(membership),
         verb=f"Leave “{tenant.title}”",
         stay="Back" if is_last else "",
@@ -217,7 +225,9 @@ def _leaving(membership: Membership) -> Sequence[str]:
     access = live_access.of_member(tenant.pk, membership.user_id, timezone.now())
     ending = f"{access} will stop working permanently, even if you return."
     return (
-        f"You will lose the role of {role} in {tenant.title}, which has {remaining}.",
+        format_sentence(
+            "You will lose the role of {} in {}, which has {}.", role, tenant.title, remaining
+        ),
         *([ending] if access else ()),
         "Calls and the audit log will keep your name. You need a new invitation to return.",
     )

@@ -38,7 +38,7 @@ from mcphost.console.paging import page_by_name
 from mcphost.console.password_forms import NAME_LENGTH, ChosenPasswordForm
 from mcphost.console.return_links import row_url
 from mcphost.console.signin import address_of, not_checked, with_status
-from mcphost.console.tenants.members import OTHER_OWNER, owner_pages
+from mcphost.console.tenants.members import other_owner_first
 from mcphost.console.users import account_access, account_links, changes
 from mcphost.console.users.account_links import users_crumb
 from mcphost.console.users.changes import PersonFields
@@ -238,10 +238,9 @@ def _confirm_access(
                 f"The user “{name}” cannot be deactivated yet",
                 users_crumb(user),
                 points=(),
-                blocked=f"{name} is the last owner of {', '.join(tenant.title for tenant in alone)}. {OTHER_OWNER}",
-                blockers=owner_pages(alone),
                 stay="Back",
                 back=back,
+                **other_owner_first(f"{name} is", alone),
             )
         points[f"Deactivate the user “{name}”"] = _deactivation_points(user)
     if fields.is_staff and not user.is_staff:

@@ -42,7 +42,7 @@ def test_selected_functions_are_granted_and_revoked_together(staff: Client) -> N
     sent = {"function": both, "verb": "revoke"}
     confirmation = staff.post(f"{FUNCTIONS}change/", sent)
     assert (
-        "no longer be able to use what runs this: canary-acme-tool."
+        "no longer be able to use canary-acme-tool, which runs this."
         in confirmation.content.decode()
     )
     hidden = confirmation.context["repeated"]

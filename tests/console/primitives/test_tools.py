@@ -1,3 +1,4 @@
+import re
 import sys
 from collections import Counter
 from pathlib import Path
@@ -29,6 +30,31 @@ def row(name: str) -> Primitive:
 
 def served(things: Things) -> list[str]:
     return [tool.name for tool in selectors.offering(things.tenant).tools]
+
+
+@pytest.mark.parametrize(
+    ("address", "titles"),
+    [
+        (
+            "tools/new/?kind=http",
+            "Name Request Arguments Questions Preview Response Attempts Hints Access Version Trial",
+        ),
+        ("tools/new/?kind=script", "Name Script Hints Access Version Trial"),
+        ("tools/new/?kind=python", "Function Name Access Version Trial"),
+        ("prompts/new/?kind=text", "Name Arguments Messages Access Version"),
+        ("prompts/new/?kind=python", "Function Name Access Version"),
+        ("resources/new/?kind=text", "Name Content Access Version"),
+        ("templates/new/?kind=text", "Name Content Access Version"),
+    ],
+)
+def test_each_form_has_links_to_its_sections(operator, acme, address, titles):
+    page = operator.get(f"/admin/t/acme/{address}").content.decode()
+    strip = page.partition('<nav class="c-sections"')[2].partition("</nav>")[0]
+    links = re.findall(r'<a href="#([^"]+)"[^>]*>([^<]+)</a>', strip)
+    assert [title for _, title in links] == titles.split()
+    places = [page.index(f' id="{anchor}"') for anchor, _ in links]
+    assert places == sorted(places)
+    assert all(page.count(f' id="{anchor}"') == 1 for anchor, _ in links)
 
 
 def test_a_tool_is_saved_as_a_draft_or_published_at_once(operator, acme):

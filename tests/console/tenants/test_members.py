@@ -102,6 +102,8 @@ def test_a_role_is_changed_and_a_member_is_removed_after_confirmation(owner: Cli
     page = owner.get(f"{path}remove/").content.decode()
     assert "member will lose the role of operator in Acme." in page
     assert "1 live token will stop working permanently, even if member returns." in page
+    tokens = '<a href="/admin/t/acme/tokens/">their tokens</a>'
+    assert f"<li>Service accounts will keep {tokens}, including those" in page
     assert "This cannot be undone." not in page
     assert role_of("member") == "operator"
     owner.post(f"{path}remove/")

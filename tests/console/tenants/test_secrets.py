@@ -15,11 +15,14 @@ from django.views.debug import ExceptionReporter
 
 from mcphost.audit import last_use
 from mcphost.audit.models import Entry
+from mcphost.catalogue import services as catalogue
+from mcphost.catalogue.fields import PrimitiveFields
 from mcphost.vault import selectors as keys
 from mcphost.vault.errors import DamagedSecretError
 from mcphost.vault.models import StoredSecret
 from mcphost.vault.secrets.selectors import forget_everything, load_secret
 from tests.cast import Cast
+from tests.console.tenant_data import ACTOR
 from tests.plugins.canaries import CANARY
 from tests.stored_bytes import stored_bytes
 
@@ -45,6 +48,12 @@ def page(client: Client, path: str = SECRETS) -> str:
     response = client.get(path)
     assert response.status_code == 200
     return response.content.decode()
+
+
+def uses_secret(name: str) -> PrimitiveFields:
+    header = {"name": "X-Key", "value": "{secrets.weather_key}"}
+    request = {"method": "GET", "url": "https://api.example.com/", "headers": [header]}
+    return PrimitiveFields(name, {"request": request}, kind="http", description="Reads it.")
 
 
 def value_of(cast: Cast, name: str = "weather_key") -> str:
@@ -112,6 +121,27 @@ def test_a_secret_is_stored_rotated_edited_and_deleted(operator: Client, cast: C
     verbs = ["created", "rotated", "changed", "rotated", "deleted"]
     assert [entry.action for entry in entries] == [f"secret.{verb}" for verb in verbs]
     assert {entry.actor_label for entry in entries} == {"operator"}
+
+
+def test_what_still_uses_a_secret_is_named_before_it_is_deleted(operator: Client, cast: Cast):
+    *_, delete = pages_of(made(operator))
+    assert "<li>Nothing uses it.</li>" in page(operator, delete)
+    ids = [catalogue.create(cast.acme.id, uses_secret(name), ACTOR).id for name in ("now", "soon")]
+    unpublished = "<code>now</code>, <code>soon</code> still name it, but are not published."
+    assert unpublished in page(operator, delete)
+    links = [f'<a href="/admin/t/acme/tools/{id}/">the tool {{}}</a>' for id in ids]
+    now, soon = (link.format(name) for link, name in zip(links, ("now", "soon"), strict=True))
+    catalogue.publish(ids[0], ACTOR)
+    blocked = page(operator, delete)
+    assert f"First disable {now}, or give it another secret.</p>" in blocked
+    assert "c-danger" not in blocked
+    catalogue.publish(ids[1], ACTOR)
+    blocked = page(operator, delete)
+    assert "First disable these, or give them another secret:</p>" in blocked
+    assert f"<li>{now}</li><li>{soon}</li>" in blocked
+    catalogue.disable(ids[0], ACTOR)
+    catalogue.disable(ids[1], ACTOR)
+    assert "c-danger" in page(operator, delete)
 
 
 def test_an_auditor_sees_names_and_last_use_of_secrets_but_no_form(

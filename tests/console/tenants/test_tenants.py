@@ -136,7 +136,8 @@ def test_the_last_owner_cannot_leave_or_be_removed_and_sees_no_button(
 
     page = shown()
     assert "cannot leave “Acme” yet</h1>" in page or "cannot be removed yet</h1>" in page
-    assert '<a href="/admin/t/acme/members/">Members of Acme</a>' in page
+    members = '<a href="/admin/t/acme/members/">the members of Acme</a>'
+    assert f"First make another of {members} an owner, or invite one.</p>" in page
     assert "c-danger" not in page
     set_member(cast.acme.id, cast.operator.user, Role.OWNER, actor=ACTOR)
     assert "c-danger" in shown()

@@ -1,4 +1,5 @@
 from datetime import timedelta
+from html import unescape
 from typing import Any
 
 import pytest
@@ -188,6 +189,22 @@ def test_owners_renew_tokens_of_service_accounts_and_no_other_users(owner, cast,
     assert f"{TOKENS}{foreign}/renew/" not in owner.get(TOKENS).content.decode()
     for send in (owner.get, owner.post):
         assert send(f"{TOKENS}{foreign}/renew/").status_code == 404
+
+
+def test_the_owner_of_a_token_is_named_by_its_type_and_its_name(owner, cast, acme):
+    account = create(cast.acme.id, "nightly", actor=ACTOR)
+    for user, name in (
+        (account, "the service account <code>nightly</code>"),
+        (cast.owner.user.pk, "<code>owner</code>"),
+    ):
+        token = owner.post(NEW, form(cast, owner=str(user))).context["token"]
+        revoking = unescape(owner.get(f"{TOKENS}{token.id}/revoke/").content.decode())
+        assert f"The token “laptop” of {name} will stop working" in revoking
+        renewing = owner.get(f"{TOKENS}{token.id}/renew/").content.decode()
+        assert f"You will get a new token of {name}, with the same scopes" in renewing
+    listed = owner.get(TOKENS).content.decode()
+    assert "service account </span><code>nightly</code></span>" in listed
+    assert '<td class="c-nowrap">owner</td>' in listed
 
 
 CONNECT = "/admin/t/acme/connect/"

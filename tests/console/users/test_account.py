@@ -13,7 +13,7 @@ from mcphost.identity import selectors
 from mcphost.identity.models import Connection, Token
 from mcphost.identity.selectors import authenticate
 from mcphost.identity.services import TokenRequest, issue
-from mcphost.tenants.models import Membership
+from mcphost.tenants.models import Membership, Tenant
 from mcphost.tenants.roles import Audience
 from mcphost.tenants.services import close_tenant, grant_scopes
 from tests.cast import PASSWORD, Cast
@@ -178,6 +178,23 @@ def test_a_member_leaves_a_tenant_after_confirmation(member: Client, cast: Cast)
     assert "no longer have a role in Acme" in member.post(path, follow=True).content.decode()
     assert not Membership.objects.filter(user=cast.member.user).exists()
     assert authenticate(cast.member.mcp_token, Audience.MCP, "acme") is None
+
+
+def test_names_with_backticks_are_shown_as_they_are(member: Client, cast: Cast) -> None:
+    Tenant.objects.filter(pk=cast.acme.id).update(title="Plan `B`")
+    connect(make_client("https://app.example/client.json", "The `Editor`"), cast.member)
+    connection = connection_of(cast.member)
+    for path, sentence in (
+        ("t/acme/leave/", "the role of member in Plan `B`, which has"),
+        (f"connected-apps/{connection}/disconnect/", "“The `Editor`” will no longer be able"),
+        (f"connected-apps/{connection}/disconnect/", "act as you in Plan `B`.</li>"),
+        (f"tokens/{cast.member.mcp_token.split('_')[1]}/revoke/", "for Plan `B` will stop"),
+    ):
+        assert sentence in member.get(f"{YOU}{path}").content.decode()
+    done = member.post(f"{YOU}connected-apps/{connection}/disconnect/", follow=True)
+    assert "<p>“The `Editor`” is disconnected from acme.</p>" in done.content.decode()
+    left = member.post(f"{YOU}t/acme/leave/", follow=True).content.decode()
+    assert "<p>You no longer have a role in Plan `B`.</p>" in left
 
 
 def test_the_sign_in_without_a_safe_target_redirects_to_the_account_page(cast: Cast) -> None:

@@ -105,8 +105,17 @@ def test_the_last_owner_of_a_tenant_cannot_be_deactivated(staff: Client, cast: C
     fields = {"first_name": "Olga", "confirmed": "on"}
     shown = staff.post(path, {"first_name": "Olga"}).content.decode()
     assert "<h1>The user “owner” cannot be deactivated yet</h1>" in shown
-    assert '<li><a href="/admin/t/acme/members/">Members of Acme</a></li>' in shown
+    members = '<a href="/admin/t/acme/members/">the members of Acme</a>'
+    alone = "owner is the last owner. First make another of {} an owner, or invite one.</p>"
+    assert alone.format(members) in shown
     assert "c-danger" not in shown
+    set_member(cast.globex.id, cast.owner.user, Role.OWNER, actor=ACTOR)
+    set_member(cast.globex.id, cast.stranger.user, Role.MEMBER, actor=ACTOR)
+    several = staff.post(path, {"first_name": "Olga"}).content.decode()
+    assert "In each, first make another member an owner, or invite one:</p>" in several
+    assert f"<li>{members}</li>" in several
+    assert '<li><a href="/admin/t/globex/members/">the members of Globex</a></li>' in several
+    set_member(cast.globex.id, cast.stranger.user, Role.OWNER, actor=ACTOR)
     response = staff.post(path, fields)
     (problem,) = response.context["form"].errors["is_active"]
     assert problem == "owner is the last owner of acme. Make another member owner there first."
