@@ -273,6 +273,11 @@ class Takeover:
         )
 
 
+def is_open(call: UUID) -> bool:
+    """Whether a call that has begun to stream runs or waits, in whichever process."""
+    return StreamedCall.objects.filter(id=call, state__in=OPEN).exists()
+
+
 def is_over(call: UUID) -> bool:
     """Whether a call that has begun to stream is over."""
     return StreamedCall.objects.filter(id=call).exclude(state__in=OPEN).exists()

@@ -16,6 +16,9 @@ from django.utils import timezone
 from mcphost.audit.models import Entry
 from mcphost.calls import links as calls
 from mcphost.calls.links import Link
+from mcphost.calls.models import StreamedCall
+from mcphost.calls.states import CallState
+from mcphost.runtime.call import Delivery
 from mcphost.serving.execution import links
 from mcphost.serving.execution.links import CALLBACK, PAGE, LinkContent
 from mcphost.tasks.states import TaskState
@@ -112,9 +115,25 @@ def test_the_page_shows_the_latest_of_several_input_requests_that_lead_there(cas
     assert "Pay 10." not in page
 
 
-def story_of(link: Link, cast: Cast) -> Story:
+def a_session_call(link: Link, state: CallState) -> None:
+    """The row of the link's call, which is answered on a stream."""
+    now = timezone.now()
+    StreamedCall.objects.create(
+        **{name: uuid4() for name in ("session", "stream", "owner")},
+        id=link.call,
+        tenant=link.tenant,
+        request_id="1",
+        request="sealed",
+        state=state,
+        taken_at=now,
+        expires_at=now + timedelta(hours=1),
+    )
+
+
+def story_of(link: Link, cast: Cast, **columns: Any) -> Story:
     """The record of the link's call, which has started."""
-    story = Story.of(cast.acme.id, "sign_off", at=timezone.now() - timedelta(minutes=10))
+    at = timezone.now() - timedelta(minutes=10)
+    story = Story.of(cast.acme.id, "sign_off", at=at, **columns)
     story.call = story.call._replace(id=link.call)
     story.start()
     return story
@@ -158,6 +177,31 @@ def test_a_call_that_goes_on_can_be_confirmed(cast: Cast, script: str) -> None:
     assert "Confirm “sign_off”?" in member.get(path).content.decode()
     assert "Thank you" in member.post(path).content.decode()
     assert calls.is_open(link)
+
+
+CANCELLED_ROUND = "ask payment; back; answer payment; start; end cancelled"
+
+
+@pytest.mark.parametrize("state", [*CallState, None])
+@pytest.mark.parametrize("delivery", [Delivery.LEGACY, Delivery.MODERN])
+def test_a_cancelled_call_of_a_session_can_be_confirmed_while_a_process_may_continue_it(
+    cast: Cast, delivery: Delivery, state: CallState | None
+) -> None:
+    link, path = a_link(cast)
+    told(story_of(link, cast, delivery=delivery).play(CANCELLED_ROUND))
+    if state is not None and delivery is Delivery.LEGACY:
+        a_session_call(link, state)
+    goes_on = delivery is Delivery.MODERN or state in (CallState.RUNNING, CallState.WAITING)
+    member = signed_in(cast.member.user)
+    assert member.get(path).status_code == (200 if goes_on else 410)
+    assert member.post(path).status_code == (200 if goes_on else 410)
+    assert calls.is_open(link) is goes_on
+
+
+def test_a_call_of_a_session_whose_round_ended_otherwise_can_be_confirmed(cast: Cast) -> None:
+    link, path = a_link(cast)
+    told(story_of(link, cast, delivery=Delivery.LEGACY).play("ask payment"))
+    assert signed_in(cast.member.user).post(path).status_code == 200
 
 
 @pytest.mark.parametrize("state", [TaskState.WORKING, TaskState.FAILED])

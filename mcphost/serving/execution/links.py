@@ -24,8 +24,8 @@ from django.utils import timezone
 from mcphost.audit import call_list
 from mcphost.audit import selectors as records
 from mcphost.audit.records import QUESTION_ASKED, Actor
-from mcphost.audit.timeline import Timeline
-from mcphost.calls import links
+from mcphost.audit.timeline import CANCELLED, Timeline
+from mcphost.calls import links, session_calls
 from mcphost.calls.links import Link
 from mcphost.catalogue import selectors as catalogue
 from mcphost.protocol import messages
@@ -308,10 +308,15 @@ def _timeline(tenant: TenantSnapshot, sealed: LinkContent, now: datetime) -> Tim
 
 def _has_ended(tenant: TenantSnapshot, sealed: LinkContent, timeline: Timeline | None) -> bool:
     """Whether the link's call waits for nothing. A task says so itself: its rounds may be retried."""
-    task = tasks.of_call(UUID(sealed.call), tenant.id)
+    call = UUID(sealed.call)
+    task = tasks.of_call(call, tenant.id)
     if task is not None:
         return not task.works
-    return timeline is not None and timeline.has_ended
+    if timeline is None or timeline.has_ended:
+        return timeline is not None
+    # After a cancelled round no client continues a call of a session, but a process may take it over.
+    of_session = timeline.entries[-1].delivery == Delivery.LEGACY
+    return of_session and timeline.state == CANCELLED and not session_calls.is_open(call)
 
 
 def _link_of(tenant: TenantSnapshot, sealed: LinkContent) -> Link:
