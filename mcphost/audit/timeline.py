@@ -173,7 +173,8 @@ class Timeline:
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing can continue the call. After a round that was cancelled, its client still can.
+        """Whether nothing can continue the call. After a round that was cancelled, its client still can, unless it has a
+        session (`serving.execution.links`).
 
         A call that has a result may run once more: if its client sends a state again, or as a task that is retried.
         """
