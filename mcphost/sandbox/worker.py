@@ -7,7 +7,6 @@ It is started with `python -I`, an empty environment, and nothing of the server 
 import decimal  # noqa: F401
 import os
 import socket
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -78,10 +77,6 @@ def _do_job(job: dict[str, Any], monty: Monty, connection: ServerConnection) -> 
             return check(job, monty)
         case _:
             return ScriptJob(job, connection.send, connection.receive).run(monty)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
 
 
 def search(expression: str, data: Any) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from django.test import Client
 from mcphost.audit.models import Entry
 from mcphost.console.records import exports
 from mcphost.listings.calls import CALL_COLUMNS
+from mcphost.listings.exports import encoded_rows
 from mcphost.tenants.roles import Role
 from mcphost.tenants.services import set_member
 from tests.cast import ACTOR
@@ -85,6 +86,12 @@ def test_no_csv_cell_is_a_formula(auditor: Client, acme: Things, text: str) -> N
     assert row[4].replace("'", "") == text
     assert [row[7]] == ["\";' =2;'\"=3;'\t'=4"]
     assert text in [each.get("target") for each in objects(auditor, JSONL)]
+
+
+def test_a_cell_of_many_tabs_takes_linear_time() -> None:
+    # In quadratic time this would take minutes.
+    (line,) = encoded_rows(("text",), [{"text": "\t" * 100_000 + "=1"}], "csv", head=False)
+    assert line == "'" + "\t" * 100_000 + "'=1\r\n"
 
 
 def test_an_export_is_recorded_with_its_filter(auditor: Client, acme: Things) -> None:
