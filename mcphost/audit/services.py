@@ -15,10 +15,12 @@ from mcphost.audit.records import (
     INPUT_REQUIRED,
     ROUND_FINISHED,
     TASK_CANCELLED,
+    TASK_RETRIED,
     Actor,
     new_id,
 )
 from mcphost.audit.texts import clean_json, clean_text
+from mcphost.runtime.call import Delivery
 
 PAYLOAD_ERASED = "payload.erased"
 CANCELLED = "cancelled"
@@ -50,12 +52,10 @@ def record(
     tenant: UUID | None = None,
     target: str = "",
     facts: Mapping[str, Any] | None = None,
-    call: UUID | None = None,
 ) -> UUID:
     """Write the entry of one action that is no call, in the caller's transaction; return its id.
 
     `action` is `<noun>.<past participle>`, e.g. `tool.published`; `target` is the object of it.
-    `call` is the call that the action was about, if any.
     """
     return _save_entry(
         actor,
@@ -63,7 +63,6 @@ def record(
         tenant=tenant,
         target=clean_text(target),
         facts=clean_json(facts or {}),
-        call=call,
     )
 
 
@@ -118,14 +117,32 @@ def record_each(
 
 def cancel_task(call: UUID, tenant: UUID, target: str, reason: str, actor: Actor) -> None:
     """Record, in the caller's transaction, that a user cancelled the task of a call, and why."""
+    _record_task(TASK_CANCELLED, call, tenant, target, actor, reason=reason)
+
+
+def retry_task(call: UUID, tenant: UUID, target: str, actor: Actor) -> None:
+    """Record, in the caller's transaction, that a user let the next round of a task run at once."""
+    _record_task(TASK_RETRIED, call, tenant, target, actor)
+
+
+def _record_task(
+    action: str, call: UUID, tenant: UUID, target: str, actor: Actor, reason: str = ""
+) -> None:
     _save_entry(
         actor,
-        action=TASK_CANCELLED,
+        action=action,
         tenant=tenant,
         target=clean_text(target),
         reason=clean_text(reason),
         call=call,
     )
+    _log_act(action, call, tenant, target, actor, reason)
+
+
+def _log_act(action: str, call: UUID, tenant: UUID, target: str, actor: Actor, reason: str) -> None:
+    """Record in the audit log, too, what a user did to a call: it has no entries of calls."""
+    facts = {"tool": target, "call": str(call), **({"reason": reason} if reason else {})}
+    record(action, actor=actor, tenant=tenant, target=target, facts=facts)
 
 
 def _save_entry(actor: Actor, **columns: Any) -> UUID:
@@ -190,6 +207,8 @@ def cancel_call(call: UUID, tenant: UUID, reason: str, actor: Actor) -> bool:
         outcome=CANCELLED,
         reason=clean_text(reason),
     )
+    if of_call["delivery"] != Delivery.PLAYGROUND:  # a trial ends with its page
+        _log_act(CALL_CANCELLED, call, tenant, of_call["target"], actor, reason)
     return True
 
 

@@ -47,8 +47,8 @@ def news(row: Task) -> list[str]:
 
 
 def entry(row: Task, action: str) -> Entry:
-    """The only entry of an action, which must be about the call, and must not hold the id."""
-    found = Entry.objects.get(action=action)
+    """The only entry of an action in the record of a call, which must not hold the id of the task."""
+    found = Entry.objects.get(action=action, call__isnull=False)
     assert (found.tenant, found.call, found.target) == (row.tenant, row.call, row.tool)
     assert (found.actor_kind, found.actor_label) == ("system", "manage.py tasks")
     assert row.id.hex not in f"{found.target}{found.facts}{found.reason}"

@@ -321,8 +321,9 @@ def bulk(
     if refused := _refused_choice(verb, len(based_on_by_id), len(selected_rows), words):
         messages.error(request, f"Nothing was changed. {refused}")
         return redirect(return_links.named_list_url(request, words.listing, tenant.slug))
-    if verb == "disable" and CONFIRMED not in request.POST:
-        return _confirm_disabling(request, selected_rows, words)
+    published = [row for row in selected_rows if row.state is PrimitiveState.PUBLISHED]
+    if verb == "disable" and published and CONFIRMED not in request.POST:
+        return _confirm_disabling(request, published, words)
     done = 0
     for row in selected_rows:
         try:

@@ -7,7 +7,7 @@ and when they end. A part goes on with an export that has begun only by what the
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -165,7 +165,8 @@ def scope_of(request: SignedInRequest, tenant: Tenant | None) -> ExportScope:
     record_filter, now = RecordFilter.of(request.GET), timezone.now()
     if tenant is None:
         return ExportScope(record_filter, tenants_of(record_filter), "all", None, now)
-    return ExportScope(record_filter, frozenset({tenant.pk}), tenant.slug, tenant.pk, now)
+    own_filter = replace(record_filter, tenant="")  # the address names the tenant
+    return ExportScope(own_filter, frozenset({tenant.pk}), tenant.slug, tenant.pk, now)
 
 
 def pills_of(scope: ExportScope, **of_list: Any) -> Sequence[Pill]:

@@ -232,7 +232,8 @@ def change(request: SignedInRequest, tenant: Tenant, user_id: int) -> HttpRespon
         messages.error(request, "There is no such role.")
         return _back(request, tenant, f"member-{user_id}")
     role = Role(form.cleaned_data["role"])
-    if role is Role.OWNER and CONFIRMED not in request.POST:
+    is_owner = Membership.objects.filter(tenant=tenant, user=user, role=Role.OWNER).exists()
+    if role is Role.OWNER and not is_owner and CONFIRMED not in request.POST:
         crumb, name = page_of(tenant, "members", "Members"), user.get_username()
         return confirm_form(
             request,
@@ -240,7 +241,7 @@ def change(request: SignedInRequest, tenant: Tenant, user_id: int) -> HttpRespon
             crumb,
             points=(
                 format_sentence(
-                    "`{}` will be able to change and close {}, and to take the role of owner from you.",
+                    "`{}` will be able to change and close {}, and to take the role of owner from others.",
                     name,
                     tenant.title,
                 ),

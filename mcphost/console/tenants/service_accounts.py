@@ -78,6 +78,9 @@ def disable(request: SignedInRequest, tenant: Tenant, account_id: UUID) -> HttpR
             request, f"Service account {account.name} is disabled; its tokens do not work."
         )
         return redirect(_row_url(request, tenant, account_id))
+    if account.disabled_at is not None:
+        messages.info(request, f"Service account {account.name} is disabled already.")
+        return redirect(_row_url(request, tenant, account_id))
     return show(
         request,
         "confirm.html",

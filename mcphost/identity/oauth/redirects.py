@@ -69,7 +69,7 @@ def problem(uri: str) -> str | None:
     try:
         Target.parse(uri)
     except EgressRequestError as error:
-        return f"is malformed: {error}"
+        return f"is malformed: {str(error).rstrip('.')}"
     if scheme == "http" and not is_loopback(uri):
         return "is http, which is for 127.0.0.1, [::1] and localhost only: use https"
     return None

@@ -17,7 +17,7 @@ from django.utils import timezone
 from mcphost.audit import call_list
 from mcphost.audit import services as audit
 from mcphost.audit.entries import UNKNOWN
-from mcphost.audit.records import TASK_RETRIED, Actor
+from mcphost.audit.records import Actor
 from mcphost.audit.timeline import OPEN, Timeline
 from mcphost.calls import cancelled, claims
 from mcphost.sealing.tokens import Purpose, SealError
@@ -89,7 +89,7 @@ def retry_task(task: ListedTask, actor: Actor) -> bool:
     Raises as `cancel_task`.
     """
     lock_tenant(task.tenant, actor, Permission.MANAGE_TASKS)
-    audit.record(TASK_RETRIED, actor=actor, tenant=task.tenant, target=task.tool, call=task.call)
+    audit.retry_task(task.call, task.tenant, task.tool, actor)
     done = changing.retry(task.id, task.tenant)
     if not done:
         transaction.set_rollback(True)

@@ -252,6 +252,9 @@ def test_bulk_publishing_skips_tools_changed_in_the_meantime(operator, cast, bro
     assert row().state == "published"
     operator.post(f"{TOOLS}bulk/", {"verb": "disable", "chosen": chosen, "confirmed": "on"})
     assert row().state == "disabled"
+    operator.post(f"{TOOLS}{row().id}/publish/")
+    asked = operator.post(f"{TOOLS}bulk/", {"verb": "disable", "chosen": chosen})
+    assert asked.context["title"] == "Disable 1 tool"
 
 
 def test_bulk_publishing_names_problems_by_the_labels_of_the_form(operator, say):

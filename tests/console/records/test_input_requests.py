@@ -260,7 +260,7 @@ def test_cancelling_a_call_requires_permission_and_records_the_reason(auditor, o
     assert "the release is off" in page
     assert "cancelled by an operator" in page
     assert "never answered" not in page
-    entry = Entry.objects.get(action="call.cancelled")
+    entry = Entry.objects.get(action="call.cancelled", call__isnull=False)
     assert (entry.actor_label, entry.reason, entry.call) == (
         who,
         "the release is off",
@@ -271,7 +271,7 @@ def test_cancelling_a_call_requires_permission_and_records_the_reason(auditor, o
     assert rows(client)[0].state == "stopped"
     again = client.post(cancels(story), {"reason": "once more"}, follow=True)
     assert "it no longer waits for an answer" in again.content.decode()
-    assert Entry.objects.filter(action="call.cancelled").count() == 1
+    assert Entry.objects.filter(action="call.cancelled", call__isnull=False).count() == 1
 
 
 @pytest.mark.parametrize("reason", ["", "   ", "\u202e\u200b", "x" * 301])
@@ -347,11 +347,21 @@ def test_several_calls_are_cancelled_with_one_reason_and_each_is_recorded(operat
     fields = {"question": ids, "reason": "the release is off"}
     page = operator.post(f"{PAGE}cancel/", fields, follow=True).content.decode()
     assert "Cancelled: 2 calls." in page
-    entries = Entry.objects.filter(action="call.cancelled")
+    entries = Entry.objects.filter(action="call.cancelled", call__isnull=False)
     assert set(entries.values_list("call", "reason")) == {
         (story.call.id, "the release is off") for story in stories[:2]
     }
     assert over.call.id not in set(entries.values_list("call", flat=True))
+    logged = Entry.objects.filter(action="call.cancelled", call=None).values_list(
+        "facts", flat=True
+    )
+    assert sorted(logged, key=lambda facts: facts["tool"]) == [
+        {"tool": f"deploy{number}", "call": str(story.call.id), "reason": "the release is off"}
+        for number, story in enumerate(stories[:2])
+    ]
+    log = shown(operator, "/admin/t/acme/audit-log/?area=call")
+    assert "Call of deploy0" in log
+    assert "the release is off" in log
     assert {row.question.target for row in rows(operator, f"{PAGE}?state=open")} == {"deploy2"}
 
 

@@ -114,10 +114,11 @@ def test_a_member_becomes_an_owner_after_confirmation(owner: Client, cast: Cast)
     path = f"{MEMBERS}{cast.member.user.pk}/role/"
     asked = owner.post(path, {"role": "owner"})
     assert asked.context["title"] == "Make “member” an owner"
-    assert "to take the role of owner from you" in asked.content.decode()
+    assert "to take the role of owner from others" in asked.content.decode()
     assert role_of("member") == "member"
     assert owner.post(path, dict(asked.context["repeated"])).status_code == 302
     assert role_of("member") == "owner"
+    assert owner.post(path, {"role": "owner"}).status_code == 302, "there is nothing to ask"
 
 
 def test_staff_appoint_the_first_owner_of_a_tenant(staff: Client, cast: Cast) -> None:

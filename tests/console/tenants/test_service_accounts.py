@@ -52,6 +52,7 @@ def test_a_service_account_is_disabled_enabled_and_removed(owner: Client, cast: 
     assert owner.get(f"{path}enable/").status_code == 405
     page = owner.post(f"{path}disable/", follow=True).content.decode()
     assert "its tokens do not work" in page
+    assert "is disabled already" in owner.get(f"{path}disable/", follow=True).content.decode()
     errors = owner.post(NEW_TOKEN, form(cast, owner=str(account.pk))).context["form"].errors
     assert errors == {"owner": [FOR_ONESELF]}
     assert "is enabled" in owner.post(f"{path}enable/", follow=True).content.decode()

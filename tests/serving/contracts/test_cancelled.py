@@ -98,7 +98,10 @@ async def test_a_call_is_cancelled_once_by_its_own_tenant_and_its_responses_stay
     assert before < await in_database(lambda: set(Entry.objects.values_list("id")))
     answers = Entry.objects.filter(action="answer.received")
     assert await in_database(lambda: [each.facts["key"] for each in answers]) == ["a"]
-    assert await in_database(Entry.objects.filter(action="call.cancelled").count) == 1
+    assert (
+        await in_database(Entry.objects.filter(action="call.cancelled", call__isnull=False).count)
+        == 1
+    )
 
 
 @pytest.mark.parametrize("pair", BY_RETRY, ids="-".join, indirect=True)
