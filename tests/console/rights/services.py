@@ -416,6 +416,7 @@ _PART = "a part of services that have asked, in their transaction"
 EXEMPT: Mapping[str, str] = {
     "audit.services.cancel_call": _RECORD,
     "audit.services.cancel_task": _RECORD,
+    "audit.services.retry_task": _RECORD,
     "audit.services.erase_payload": f"{_RECORD} (console.records.entries.erase_payload)",
     "audit.services.record": _RECORD,
     "audit.services.record_each": _RECORD,
