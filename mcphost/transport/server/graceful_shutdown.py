@@ -14,6 +14,7 @@ shutdown has phases (`serving.shutdown`); a second signal starts the last phase 
 
 import asyncio
 import logging
+import math
 import os
 import select
 import signal
@@ -38,8 +39,9 @@ FRESH_SECONDS = 2.0
 """How long to wait for the first request on a new connection: a busy client opens many before it
 writes on the first one, and does not send a request again that was reset."""
 QUIET_SECONDS = 1.0
-"""How long a kept connection must have been idle before the drain closes it. Proxies use the last
-connection first: its next request may already be on its way, and a POST that meets a close fails."""
+"""How long a kept connection must have been idle before the drain closes it, and how long responses must
+have closed theirs. Proxies use the last connection first: its next request may already be on its way, and a
+POST that meets a close fails. Once that one is closed, it is the turn of those that were idle for long."""
 CUT_SECONDS = 2.0
 """Limit of each step of the cut: cancelled requests send their errors, then connections close."""
 EXIT_SECONDS = 5.0
@@ -92,6 +94,7 @@ class GracefulServer(Server):
         self._signal = 0
         self._signal_at = 0.0
         self._notice_ends = 0.0
+        self._asked_to_go_at = math.inf
         self._last_resort: threading.Timer | None = None
 
     def run(self, sockets: list[socket.socket] | None = None) -> None:
@@ -142,6 +145,7 @@ class GracefulServer(Server):
     def _ask_to_go(self) -> None:
         """Make every response from now on close its connection."""
         if CLOSE not in self.config.encoded_headers:
+            self._asked_to_go_at = asyncio.get_running_loop().time()
             self.config.encoded_headers.append(CLOSE)
             self.server_state.default_headers = [*self.server_state.default_headers, CLOSE]
             for connection in self._connections():
@@ -199,7 +203,11 @@ class GracefulServer(Server):
             connection.transport.get_extra_info("socket").fileno(): connection
             for connection in self._connections()
             if not connection.busy
-            and (fresh_too if connection.fresh else connection.answered_at <= limit)
+            and (
+                fresh_too
+                if connection.fresh
+                else max(connection.answered_at, self._asked_to_go_at) <= limit
+            )
         }
         # Not those with received data that the event loop has not read yet.
         poll = select.poll()

@@ -87,6 +87,23 @@ async def test_the_drain_serves_connections_that_were_used_a_moment_ago(
         assert await end(reader) == b""
 
 
+async def test_the_drain_serves_a_connection_that_was_idle_for_long_before_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A proxy uses it as soon as those that it used before are closed."""
+    monkeypatch.setattr(graceful_shutdown, "QUIET_SECONDS", 600)
+    async with running(shutdown_times=LONG) as served:
+        reader, writer = await served.line(GET)
+        await answer(reader)
+        (connection,) = served.server.server_state.connections
+        connection.timeout_keep_alive += 1200  # as if the answer had been sent so much earlier
+        signal.raise_signal(signal.SIGINT)
+        await _refused(served)
+        writer.write(GET)
+        assert b"connection: close" in (await answer(reader)).lower()
+        assert await end(reader) == b""
+
+
 async def test_the_drain_closes_connections_that_stay_idle(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graceful_shutdown, "QUIET_SECONDS", 0.05)
     async with running(shutdown_times=LONG) as served:
