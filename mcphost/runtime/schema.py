@@ -27,6 +27,10 @@ MAX_PROBLEMS = 20
 MAX_CHARACTERS = 300
 EXPLAINED_DEPTH = 4
 """How deep a value may nest for its errors against a recursive schema to be listed."""
+FIRST_INEXACT: Final = 2**53
+"""From here on, different whole numbers may be the same float."""
+MAX_COMPARED: Final = 100
+"""How many numbers may be compared each with each."""
 
 _QUOTED = re.compile(r"\[[^\[]*input_value=.*", re.DOTALL)
 _QUOTING = {"union_tag_invalid": "does not fit one of the alternatives"}
@@ -34,6 +38,9 @@ _QUOTING = {"union_tag_invalid": "does not fit one of the alternatives"}
 _STAND_IN = "the value"
 _MISFIT = "does not fit the schema"
 _COLLIDING = "holds different whole numbers beyond 2^53 too close to one another to be checked for uniqueness"
+_NUMBERS: Final = frozenset({int, float})
+_DIGITS: Final = bytes(0 if 48 <= byte <= 57 else 1 for byte in range(256))
+_LONG: Final = bytes(len(str(FIRST_INEXACT)))
 
 
 class UnusableSchemaError(ValueError):
@@ -151,16 +158,6 @@ def _join(path: list[str | int]) -> str:
 
 def _cut(text: str) -> str:
     return text if len(text) <= MAX_CHARACTERS else text[: MAX_CHARACTERS - 1] + "…"
-
-
-FIRST_INEXACT: Final = 2**53
-"""From here on, different whole numbers may be the same float."""
-MAX_COMPARED: Final = 100
-"""How many numbers may be compared each with each."""
-
-_NUMBERS: Final = frozenset({int, float})
-_DIGITS: Final = bytes(0 if 48 <= byte <= 57 else 1 for byte in range(256))
-_LONG: Final = bytes(len(str(FIRST_INEXACT)))
 
 
 def has_unique_items(schema: Any) -> bool:

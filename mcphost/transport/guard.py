@@ -69,8 +69,8 @@ def _is_address(domain: str) -> bool:
 def check_method(request: HttpRequest) -> None:
     """Check a request other than POST: only GET and DELETE of a session are allowed.
 
-    Raises ProtocolError (METHOD_NOT_ALLOWED, NOT_ACCEPTABLE). A GET without a session is 405: no stream is offered to it (2025-11-25: basic/transports, Listening for
-    Messages from the Server).
+    Raises ProtocolError (METHOD_NOT_ALLOWED, NOT_ACCEPTABLE). A GET without a session is 405: no stream is
+    offered to it (2025-11-25: basic/transports, Listening for Messages from the Server).
     """
     if request.method not in _SESSION_METHODS:
         message = f"{request.method} is not supported here: send MCP messages with POST"
